@@ -1,0 +1,70 @@
+package heavykeeper
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Estimate is what is known of a key's weight. The weight itself is at least
+// Lower and at most Upper; [math.MaxUint64] there means that nothing is known
+// from above. Lower <= Count <= Upper.
+type Estimate struct {
+	Count uint64 // the estimate to rank by
+	Lower uint64
+	Upper uint64
+}
+
+// Item is a key and what is known of its weight.
+type Item[K comparable] struct {
+	Key K
+	Estimate
+}
+
+// Stats describes the state of a sketch. Weights are in occurrences.
+type Stats struct {
+	// Total is the weight of all updates since the start or the last Reset.
+	// Weight is what fading has left of it: the measure of all counts.
+	Total, Weight uint64
+
+	// Tracked is the number of keys that are counted exactly and
+	// TrackedWeight the sum of their counts. TrackedWeight / Weight is the
+	// share of traffic that they account for, at least.
+	Tracked       int
+	TrackedWeight uint64
+
+	// Admissions and Evictions count how often a key entered and left the
+	// tracked set.
+	Admissions, Evictions uint64
+
+	// Ignored is the number of updates of keys that do not equal themselves.
+	Ignored uint64
+
+	// Saturated tells that some cell has reached the end of its counters and
+	// gives no upper bound any more.
+	Saturated bool
+
+	// Exact tells that every answer is exact: no more than K distinct keys have
+	// come, and no fraction was lost to fading.
+	Exact bool
+
+	// Bytes is the memory in use: cells, index, heap, entries with their
+	// strings, and the object itself.
+	Bytes int
+}
+
+// rank sorts items[start:] by descending count and ascending key and keeps the
+// first n of them, all if n <= 0.
+func (h *keys[K]) rank(items []Item[K], start, n int) []Item[K] {
+	ranked := items[start:]
+	slices.SortFunc(ranked, func(a, b Item[K]) int {
+		if c := cmp.Compare(b.Count, a.Count); c != 0 {
+			return c
+		}
+		return h.compare(a.Key, b.Key)
+	})
+	if n > 0 && n < len(ranked) {
+		clear(ranked[n:])
+		items = items[:start+n]
+	}
+	return items
+}

@@ -1,0 +1,217 @@
+package heavykeeper
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// entry is a tracked key. Its weight is at least count and at most
+// count + slack: what the rows knew of it when it was admitted, and everything
+// since exactly.
+type entry[K comparable] struct {
+	key   K
+	count uint64
+	slack uint32 // saturated: unbounded
+	home  uint32 // upper half of the key's hash, for the index
+}
+
+// upper returns the largest weight the key can have.
+func (e *entry[K]) upper() uint64 {
+	if e.slack == saturated {
+		return math.MaxUint64
+	}
+	return addSaturated(e.count, uint64(e.slack))
+}
+
+// tracked is the set of the K heaviest keys: entries in slots that never move,
+// found through an open-addressing index, and a min-heap of slots.
+//
+// The heap is lazy. An update grows the count of an entry and leaves the heap
+// alone; seen is the count that an entry's node was last sifted with, and the
+// heap orders by that. Since counts only grow, seen is a lower bound, and the
+// root is the true minimum as soon as its own seen is up to date, which is
+// looked after only when a newcomer knocks.
+//
+// Invariants: len(heap) == len(seen) == len(entries), heap holds each slot
+// once; seen[i] <= entries[heap[i]].count; seen is heap-ordered; the index
+// holds each slot once, reachable from its entry's home without an empty word
+// between.
+type tracked[K comparable] struct {
+	entries []entry[K]
+	seen    []uint64 // by heap position
+	heap    []uint32 // slots, by heap position
+
+	// index has a power-of-two number of words, at least four for each of K
+	// slots: a miss then mostly ends at the first. A word is 0 or the number of a slot plus one, with bits of the
+	// key's hash above that. Probing is linear.
+	index    []uint32
+	slotMask uint32 // the slot's bits in a word
+	homeBits uint32 // shift that turns an entry's home into an index position
+}
+
+func newTracked[K comparable](k int) tracked[K] {
+	size := uint(bits.Len(uint(4*k - 1)))
+	return tracked[K]{
+		entries:  make([]entry[K], 0, k),
+		seen:     make([]uint64, 0, k),
+		heap:     make([]uint32, 0, k),
+		index:    make([]uint32, 1<<size),
+		slotMask: 1<<bits.Len(uint(k)) - 1,
+		homeBits: uint32(32 - size),
+	}
+}
+
+func (t *tracked[K]) bytes() int {
+	return cap(t.entries)*int(unsafe.Sizeof(entry[K]{})) + cap(t.seen)*8 + cap(t.heap)*4 + len(t.index)*4
+}
+
+func (t *tracked[K]) full() bool { return len(t.entries) == cap(t.entries) }
+
+func (t *tracked[K]) reset() {
+	clear(t.entries)
+	clear(t.index)
+	t.entries, t.seen, t.heap = t.entries[:0], t.seen[:0], t.heap[:0]
+}
+
+// find returns the slot of key, whose hash is h, or -1.
+func (t *tracked[K]) find(key K, h uint64) int {
+	mask := uint32(len(t.index) - 1)
+	for i := uint32(h>>32) >> (t.homeBits & 31); ; i++ {
+		word := t.index[i&mask]
+		if word == 0 {
+			return -1
+		}
+		if (word^uint32(h))&^t.slotMask == 0 {
+			if slot := int(word&t.slotMask) - 1; t.entries[slot].key == key {
+				return slot
+			}
+		}
+	}
+}
+
+// link enters slot into the index under hash h.
+func (t *tracked[K]) link(slot int, h uint64) {
+	mask := uint32(len(t.index) - 1)
+	i := uint32(h>>32) >> (t.homeBits & 31)
+	for t.index[i&mask] != 0 {
+		i++
+	}
+	t.index[i&mask] = uint32(h)&^t.slotMask | uint32(slot+1)
+}
+
+// unlink removes slot from the index and moves later words of its run back
+// into the hole, unless that would put them before their home.
+func (t *tracked[K]) unlink(slot int) {
+	mask := uint32(len(t.index) - 1)
+	hole := t.entries[slot].home >> (t.homeBits & 31)
+	for t.index[hole&mask]&t.slotMask != uint32(slot+1) {
+		hole++
+	}
+	for i := hole + 1; ; i++ {
+		word := t.index[i&mask]
+		if word == 0 {
+			break
+		}
+		home := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
+		if (i-home)&mask >= (i-hole)&mask {
+			t.index[hole&mask] = word
+			hole = i
+		}
+	}
+	t.index[hole&mask] = 0
+}
+
+// push adds an entry for a key that is not tracked. The set must not be full.
+func (t *tracked[K]) push(e entry[K], h uint64) (slot int) {
+	slot = len(t.entries)
+	e.home = uint32(h >> 32)
+	t.entries = append(t.entries, e)
+	t.seen = append(t.seen, e.count)
+	t.heap = append(t.heap, uint32(slot))
+	t.link(slot, h)
+	t.up(slot)
+	return slot
+}
+
+// floor returns a lower bound of the smallest tracked count, cheaply. The set
+// must not be empty.
+func (t *tracked[K]) floor() uint64 { return t.seen[0] }
+
+// least returns the slot of the entry with the smallest count. The set must
+// not be empty. O(log K), amortised over the updates since the last call.
+func (t *tracked[K]) least() (slot int) {
+	for {
+		slot = int(t.heap[0])
+		if c := t.entries[slot].count; c != t.seen[0] {
+			t.seen[0] = c
+			t.down(0)
+			continue
+		}
+		return slot
+	}
+}
+
+// replace puts e, whose key is not tracked, in place of the entry that least
+// has just returned, in the same slot.
+func (t *tracked[K]) replace(e entry[K], h uint64) {
+	slot := int(t.heap[0])
+	t.unlink(slot)
+	e.home = uint32(h >> 32)
+	t.entries[slot] = e
+	t.link(slot, h)
+	t.seen[0] = e.count
+	t.down(0)
+}
+
+func (t *tracked[K]) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if t.seen[parent] <= t.seen[i] {
+			return
+		}
+		t.swap(i, parent)
+		i = parent
+	}
+}
+
+func (t *tracked[K]) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(t.seen) {
+			return
+		}
+		if right := child + 1; right < len(t.seen) && t.seen[right] < t.seen[child] {
+			child = right
+		}
+		if t.seen[i] <= t.seen[child] {
+			return
+		}
+		t.swap(i, child)
+		i = child
+	}
+}
+
+func (t *tracked[K]) swap(i, j int) {
+	t.seen[i], t.seen[j] = t.seen[j], t.seen[i]
+	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
+}
+
+// shift divides every count by 2^bits, rounded down, and every upper bound,
+// rounded up. It reports whether any count lost a fraction. Order is kept:
+// rounding down is monotonic.
+func (t *tracked[K]) shift(bits uint) (lossy bool) {
+	for i := range t.entries {
+		e := &t.entries[i]
+		count := e.count >> bits
+		lossy = lossy || count<<bits != e.count
+		if upper := e.upper(); upper != math.MaxUint64 {
+			e.slack = uint32(min(shiftUp(upper, bits)-count, saturated))
+		}
+		e.count = count
+	}
+	for i := range t.seen {
+		t.seen[i] >>= bits
+	}
+	return lossy
+}

@@ -1,0 +1,261 @@
+package heavykeeper
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+)
+
+// A cell is shared by the keys whose hash leads to it. One of them, the owner,
+// is credited with count; err is the weight that everything else brought.
+//
+// Their sum, main, is a Count-Min counter: at least the weight of all
+// untracked keys of the cell. count is HeavyKeeper's counter: at most the
+// weight of the owner. Storing count rather than main makes an update one
+// write. A cell whose count is 0 is free for any key, and for the key of its
+// fingerprint to grow, so that every fingerprint is a valid one.
+//
+// A saturated err stays saturated, and the cell bounds nothing from above.
+type cell struct {
+	fingerprint uint32
+	count       uint32
+	err         uint32
+}
+
+const saturated = math.MaxUint32
+
+// rows are the m hash rows of cells. A key is represented by its hash: the
+// lower half is its fingerprint, and its cell in each row comes from products
+// of the whole hash.
+//
+// Invariant: let w be the weight that keys have in the rows. In each cell, err
+// is at least the sum of w over all keys but the owner, count + err at least
+// the sum over all, and count at most the owner's w. It breaks where keys that
+// share a cell share a fingerprint: 1 in 2^32.
+type rows struct {
+	cells       []cell // row by row
+	multipliers []uint64
+	count       int
+	width       uint64
+	mask        uint32 // of fingerprints: all ones but in tests
+	saturated   bool   // some cell's err is
+}
+
+func newRows(count, width int, seed uint64) rows {
+	r := rows{
+		cells:       make([]cell, count*width),
+		multipliers: make([]uint64, (count+1)/2),
+		count:       count,
+		width:       uint64(width),
+		mask:        math.MaxUint32,
+	}
+	for i := range r.multipliers {
+		// The golden-ratio sequence of splitmix64, made odd.
+		r.multipliers[i] = mix(seed+uint64(i+1)*0x9e3779b97f4a7c15) | 1
+	}
+	return r
+}
+
+func (r *rows) bytes() int {
+	return len(r.cells)*int(unsafe.Sizeof(cell{})) + len(r.multipliers)*8
+}
+
+func (r *rows) reset() {
+	clear(r.cells)
+	r.saturated = false
+}
+
+// owns reports whether the key with hash h owns c.
+func (r *rows) owns(h uint64, c *cell) bool {
+	return c.fingerprint == uint32(h)&r.mask
+}
+
+// at returns the cell in row i of the key with hash h. Each multiplier serves
+// two rows: the halves of a product folded onto itself, each scaled to the
+// width.
+func (r *rows) at(h uint64, i int) *cell {
+	x := fold(h, r.multipliers[i/2]) >> (i % 2 * 32)
+	return &r.cells[uint64(i)*r.width+uint64(uint32(x))*r.width>>32]
+}
+
+func fold(x, y uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return hi ^ lo
+}
+
+// view is what add and look find in a key's cells.
+type view struct {
+	owned   bool   // the key owns a cell
+	lower   uint64 // the largest count it owns
+	weakest *cell  // of those it does not own, the one of the smallest count
+	over    uint64 // at least 2^31 if a counter is
+}
+
+// add gives weight w to the key with hash h and returns what its cells are
+// like then. Counters wrap: if view.over says that one may have, the caller
+// takes w back by adding -w, which is exact, and goes the long way round.
+//
+// This is most of the cost of a miss. Cells, not their positions, are walked a
+// second time only where the long way is taken; BenchmarkMiss guards it.
+func (r *rows) add(h, w uint64) view {
+	lower, over, least, weakest := uint64(0), uint64(0), uint32(math.MaxUint32), uint64(0)
+	cells, width, fingerprint := r.cells, r.width, uint32(h)&r.mask
+	start := uint64(0)
+	for _, m := range r.multipliers {
+		x := fold(h, m)
+		for range 2 {
+			at := start + uint64(uint32(x))*width>>32
+			if at >= uint64(len(cells)) {
+				break // an odd number of rows
+			}
+			c := &cells[at]
+			if c.fingerprint == fingerprint {
+				count := uint64(c.count) + w
+				c.count = uint32(count)
+				over |= count
+				lower = max(lower, count)
+			} else {
+				err := uint64(c.err) + w
+				c.err = uint32(err)
+				over |= err
+				if c.count <= least {
+					least, weakest = c.count, at
+				}
+			}
+			start += width
+			x >>= 32
+		}
+	}
+	return view{lower > 0, lower, &cells[weakest], over}
+}
+
+// look returns what add would, but changes nothing and does not count w in.
+func (r *rows) look(h, w uint64) view {
+	v := view{weakest: r.at(h, 0)}
+	w = min(w, saturated)
+	for i := range r.count {
+		c := r.at(h, i)
+		if r.owns(h, c) {
+			v.owned = true
+			v.lower = max(v.lower, uint64(c.count))
+			v.over |= uint64(c.count) + w
+			continue
+		}
+		v.over |= uint64(c.err) + w
+		if r.owns(h, v.weakest) || c.count <= v.weakest.count {
+			v.weakest = c
+		}
+	}
+	return v
+}
+
+// bounds returns the interval that holds the weight in the rows of the key
+// with hash h. Where every cell is saturated upper is [math.MaxUint64].
+func (r *rows) bounds(h uint64) (lower, upper uint64) {
+	upper = math.MaxUint64
+	for i := range r.count {
+		c := r.at(h, i)
+		bound := uint64(c.err)
+		if r.owns(h, c) {
+			lower = max(lower, uint64(c.count))
+			bound += uint64(c.count)
+		}
+		if c.err != saturated {
+			upper = min(upper, bound)
+		}
+	}
+	return lower, max(lower, upper)
+}
+
+// addSlowly gives weight w to the key with hash h. Counters saturate.
+func (r *rows) addSlowly(h, w uint64) {
+	w = min(w, saturated)
+	for i := range r.count {
+		c := r.at(h, i)
+		if !r.owns(h, c) {
+			r.addError(c, w)
+		} else if sum := uint64(c.count) + w; sum <= saturated {
+			c.count = uint32(sum)
+		} else {
+			// What the owner has beyond count is in no counter now.
+			c.count = saturated
+			r.addError(c, saturated)
+		}
+	}
+}
+
+// addError adds w to c.err.
+func (r *rows) addError(c *cell, w uint64) {
+	if sum := uint64(c.err) + w; sum < saturated {
+		c.err = uint32(sum)
+	} else {
+		c.err = saturated
+		r.saturated = true
+	}
+}
+
+// subError takes w from c.err.
+func (c *cell) subError(w uint64) {
+	if c.err != saturated {
+		// The invariant keeps w <= err, unless fingerprints collide.
+		c.err -= uint32(min(w, uint64(c.err)))
+	}
+}
+
+// setCount lowers the count of c's owner to count: what it loses is error.
+func (r *rows) setCount(c *cell, count uint32) {
+	r.addError(c, uint64(c.count-count))
+	c.count = count
+}
+
+// take makes the key with hash h the owner of c, whose count is 0, and credits
+// it with w of the weight that the cell has from it.
+func (r *rows) take(c *cell, h, w uint64) {
+	c.subError(w)
+	c.fingerprint = uint32(h) & r.mask
+	c.count = uint32(min(w, saturated))
+}
+
+// lift removes weight w of the key with hash h, at least its count in any cell
+// it owns, from its cells, and leaves it no count.
+func (r *rows) lift(h, w uint64) {
+	for i := range r.count {
+		c := r.at(h, i)
+		if r.owns(h, c) {
+			r.setCount(c, 0)
+		}
+		c.subError(w)
+	}
+}
+
+// settle gives weight w to a key that has no count in its cells, and lets it
+// have its cell of smallest count if w is larger. Another extra is error.
+func (r *rows) settle(h, w, extra uint64) {
+	v := r.look(h, w)
+	r.addSlowly(h, w)
+	if !v.owned && uint64(v.weakest.count) < w {
+		r.setCount(v.weakest, 0)
+		r.take(v.weakest, h, w)
+	}
+	r.addErrors(h, extra)
+}
+
+// addErrors adds w to the err of each cell of the key with hash h.
+func (r *rows) addErrors(h, w uint64) {
+	for i := range r.count {
+		r.addError(r.at(h, i), w)
+	}
+}
+
+// shift divides every weight by 2^bits: err up and count down, so that the
+// bounds hold. A saturated err stays.
+func (r *rows) shift(bits uint) {
+	for i := range r.cells {
+		c := &r.cells[i]
+		if c.err != saturated {
+			main := shiftUp(uint64(c.count)+uint64(c.err), bits)
+			c.err = uint32(min(main-uint64(c.count>>bits), saturated-1))
+		}
+		c.count >>= bits
+	}
+}
