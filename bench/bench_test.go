@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/heavykeeper-go/heavykeeper/bench/baseline"
+	"github.com/heavykeeper-go/heavykeeper/bench/measure"
+	"github.com/heavykeeper-go/heavykeeper/bench/stream"
+)
+
+// The reference streams.
+const (
+	seed   = 1
+	events = 5_000_000
+	keys   = 1_000_000
+)
+
+var skews = []float64{0.6, 0.8, 1.0, 1.2, 1.4}
+
+// size is a number of keys to report and the memory to do it in.
+type size struct{ k, bytes int }
+
+var sizes = []size{{100, 24 << 10}, {1000, 96 << 10}}
+
+// reference returns the size of the reference streams, less with -short.
+func reference() (k, n int) {
+	if testing.Short() {
+		return keys / 10, events / 10
+	}
+	return keys, events
+}
+
+func BenchmarkZipf(b *testing.B) {
+	keys, events := reference()
+	for _, skew := range skews {
+		b.Run(fmt.Sprintf("skew=%.1f", skew), func(b *testing.B) {
+			compare(b, stream.Zipf(seed, skew, keys, events), baseline.HashUint64(seed))
+		})
+	}
+}
+
+// BenchmarkText counts the words of Newton's "Opticks".
+func BenchmarkText(b *testing.B) {
+	words, err := stream.Opticks()
+	if err != nil {
+		b.Skipf("no text to count: %v", err)
+	}
+	compare(b, words, baseline.HashString(seed))
+}
+
+// BenchmarkKeys counts the lines of the file that the variable KEYS names.
+func BenchmarkKeys(b *testing.B) {
+	path := os.Getenv("KEYS")
+	if path == "" {
+		b.Skip("KEYS is not set: BenchmarkText shows what it would print; KEYS=file counts the lines of a file")
+	}
+	lines, err := stream.Lines(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(lines) == 0 {
+		b.Fatalf("%s: no keys", path)
+	}
+	compare(b, lines, baseline.HashString(seed))
+}
+
+// compare runs all algorithms on a stream, in each of the sizes.
+func compare[K comparable](b *testing.B, keys []K, hash func(K) uint64) {
+	truth := measure.Count(keys, nil)
+	for _, size := range sizes {
+		for _, a := range []baseline.Algorithm[K]{
+			{Name: "heavykeeper", New: adapt(baseline.NewSketch[K])},
+			{Name: "countmin", New: adapt(baseline.NewCountMin[K])},
+			{Name: "map", New: adapt(baseline.NewExact[K])},
+		} {
+			config := baseline.Config[K]{Bytes: size.bytes, K: size.k, Hash: hash, Seed: seed}
+			b.Run(fmt.Sprintf("K=%d/KB=%d/algorithm=%s", size.k, size.bytes>>10, a.Name), func(b *testing.B) {
+				run(b, a, config, keys, truth)
+			})
+		}
+	}
+}
+
+// adapt makes a constructor return the interface.
+func adapt[K comparable, C baseline.Counter[K]](f func(baseline.Config[K]) (C, error)) func(baseline.Config[K]) (baseline.Counter[K], error) {
+	return func(c baseline.Config[K]) (baseline.Counter[K], error) { return f(c) }
+}
+
+// run measures accuracy over the whole stream, outside the timer, and then the
+// time of one update. Each pass over the stream starts from empty, so that the
+// exact map pays for its growth, as it would in use.
+func run[K comparable](b *testing.B, a baseline.Algorithm[K], config baseline.Config[K], keys []K, truth *measure.Truth[K]) {
+	counter, err := a.New(config)
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, key := range keys {
+		counter.Add(key)
+	}
+	accuracy := truth.Of(counter.Top(config.K), config.K)
+	size := counter.Bytes()
+
+	counter, _ = a.New(config)
+	i := 0
+	for b.Loop() {
+		if i == len(keys) {
+			b.StopTimer()
+			counter, _ = a.New(config)
+			i = 0
+			b.StartTimer()
+		}
+		counter.Add(keys[i])
+		i++
+	}
+	b.ReportMetric(accuracy.Precision, "precision")
+	b.ReportMetric(accuracy.ARE, "are")
+	b.ReportMetric(float64(size), "bytes")
+}
