@@ -39,6 +39,27 @@ type Algorithm[K comparable] struct {
 	New  func(Config[K]) (Counter[K], error)
 }
 
+// All returns the algorithms of the comparison, this module's first. The exact
+// map, which ignores the budget, is not among them.
+func All[K comparable]() []Algorithm[K] {
+	return []Algorithm[K]{
+		{"HeavyKeeper", adapt(NewSketch[K])},
+		{"HeavyKeeper, textbook minimum", adapt(NewMinimum[K])},
+		{"HeavyKeeper, textbook parallel", adapt(NewParallel[K])},
+		{"Stable-Sketch", adapt(NewStableSketch[K])},
+		{"Space-Saving", adapt(NewSpaceSaving[K])},
+		{"Misra-Gries", adapt(NewMisraGries[K])},
+		{"Lossy Counting", adapt(NewLossyCounting[K])},
+		{"Count-Min + heap", adapt(NewCountMin[K])},
+		{"Count-Min CU + heap", adapt(NewConservative[K])},
+	}
+}
+
+// adapt makes a constructor return the interface.
+func adapt[K comparable, C Counter[K]](f func(Config[K]) (C, error)) func(Config[K]) (Counter[K], error) {
+	return func(c Config[K]) (Counter[K], error) { return f(c) }
+}
+
 // errTooSmall reports a budget that does not hold even the smallest structure.
 func errTooSmall[K comparable](name string, c Config[K]) error {
 	return fmt.Errorf("baseline: Bytes = %d: too few for %s with K = %d", c.Bytes, name, c.K)
