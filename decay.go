@@ -115,16 +115,16 @@ func (g *generator) uniform() float64 {
 // Fading is forward decay (Cormode, Shkapenyuk, Srivastava, Xu, "Forward
 // Decay: A Practical Time Decay Model for Streaming Systems", ICDE 2009): old
 // weights stay as they are and new ones grow. Weights are stored in units; an
-// occurrence now weighs unit of them. When unit has grown by 2^8 every stored
-// weight is shifted down by as much.
+// occurrence now weighs unit of them. When the unit has grown by 2^8 it is set
+// back, and every stored weight is scaled down by as much.
 const (
-	firstUnit  = 1 << 8
-	limitUnit  = 1 << 16
-	shiftUnits = 8
+	firstUnit = 1 << 8
+	limitUnit = 1 << 16
 )
 
-// fading is the weight of an occurrence now. The rounded unit defines the
-// faded weights, so that bounds on them are exact.
+// fading is the weight of an occurrence now. The rounded unit defines what a
+// fade does, so that bounds on faded weights are exact; setting the unit back
+// changes no weight, as that is stored weight over unit.
 type fading struct {
 	alpha float64
 	exact float64
@@ -146,26 +146,18 @@ func (f *fading) set(exact float64) {
 	f.unit = max(uint64(math.RoundToEven(exact)), 1)
 }
 
-// fade moves on by one fade and returns by how many bits the stored weights
-// are to be shifted down, which is seldom other than 0.
-func (f *fading) fade() (shift uint) {
-	exact := f.exact / (1 - f.alpha)
-	for exact >= limitUnit {
-		exact = math.Ldexp(exact, -shiftUnits)
-		shift += shiftUnits
-	}
-	f.set(exact)
-	return shift
+// fade moves on by one fade.
+func (f *fading) fade() {
+	// 2^62 is beyond what any weight survives.
+	f.set(min(f.exact/(1-f.alpha), 1<<62))
 }
 
-// shrink halves the unit, for stored weights that are to be shifted down by
-// one bit, and reports whether it could.
-func (f *fading) shrink() bool {
-	if f.unit < 2 {
-		return false
-	}
-	f.set(f.exact / 2)
-	return true
+// setBack divides the unit by about 2^bits and returns by what stored weights
+// are to be multiplied.
+func (f *fading) setBack(bits int) ratio {
+	before := f.unit
+	f.set(math.Ldexp(f.exact, -bits))
+	return ratio{f.unit, before}
 }
 
 // occurrences returns how many of today's occurrences a stored weight is
@@ -177,30 +169,72 @@ func (f *fading) occurrences(stored uint32) uint64 {
 	return (uint64(stored) + f.unit - 1) / f.unit
 }
 
-// estimate returns stored bounds as bounds in today's occurrences: the lower
-// rounded down, the upper up and the count, the lower, to nearest.
-func (f *fading) estimate(lower, upper uint64) Estimate {
-	if f.unit == 1 {
-		return Estimate{Count: lower, Lower: lower, Upper: upper}
+// interval is a lower and an upper bound of a weight in today's occurrences,
+// whatever the unit of the sketch: in 2^-fractionBits of them where weights
+// fade, else in whole ones. Intervals of several sketches add.
+type interval struct{ lower, upper uint64 }
+
+const fractionBits = 16
+
+// interval returns bounds in units as an interval.
+func (f *fading) interval(lower, upper uint64) interval {
+	if f.alpha == 0 {
+		return interval{lower, upper}
 	}
-	e := Estimate{Lower: lower / f.unit, Upper: upper}
-	e.Count = e.Lower
-	if 2*(lower%f.unit) >= f.unit {
-		e.Count++
+	low, _ := mulDiv(lower, 1<<fractionBits, f.unit)
+	high, rest := mulDiv(upper, 1<<fractionBits, f.unit)
+	if upper == math.MaxUint64 {
+		high = upper
+	} else if rest > 0 {
+		high = addSaturated(high, 1)
 	}
-	if upper != math.MaxUint64 {
-		e.Upper = upper / f.unit
-		if upper%f.unit > 0 {
+	return interval{low, high}
+}
+
+func (a interval) plus(b interval) interval {
+	return interval{addSaturated(a.lower, b.lower), addSaturated(a.upper, b.upper)}
+}
+
+// estimate returns a in whole occurrences: the lower bound rounded down, the
+// upper up and the count, the lower, to nearest.
+func (a interval) estimate(alpha float64) Estimate {
+	if alpha == 0 {
+		return Estimate{Count: a.lower, Lower: a.lower, Upper: a.upper}
+	}
+	e := Estimate{Lower: a.lower >> fractionBits, Upper: a.upper}
+	e.Count = e.Lower + a.lower>>(fractionBits-1)&1
+	if a.upper != math.MaxUint64 {
+		e.Upper = a.upper >> fractionBits
+		if a.upper&(1<<fractionBits-1) > 0 {
 			e.Upper++
 		}
 	}
 	return e
 }
 
-// shiftUp returns x / 2^shift, rounded up.
-func shiftUp(x uint64, shift uint) uint64 {
-	y := x >> shift
-	if y<<shift != x {
+// mulDiv returns x*y/z and the remainder, or the largest uint64 where that
+// overflows.
+func mulDiv(x, y, z uint64) (quotient, remainder uint64) {
+	hi, lo := bits.Mul64(x, y)
+	if hi >= z {
+		return math.MaxUint64, 0
+	}
+	return bits.Div64(hi, lo, z)
+}
+
+// ratio is a factor of at most 1 for stored weights.
+type ratio struct{ num, den uint64 }
+
+// down returns x times r, rounded down.
+func (r ratio) down(x uint64) uint64 {
+	y, _ := mulDiv(x, r.num, r.den)
+	return y
+}
+
+// up returns x times r, rounded up.
+func (r ratio) up(x uint64) uint64 {
+	y, rest := mulDiv(x, r.num, r.den)
+	if rest > 0 {
 		y++
 	}
 	return y

@@ -2,14 +2,195 @@ package heavykeeper
 
 import (
 	"iter"
-	"sync"
+	"slices"
+	"unsafe"
+
+	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
 )
 
-// HeavyKeeper finds the K heaviest keys of a stream. It is safe for concurrent
-// use.
-type HeavyKeeper[K comparable] struct {
-	mu     sync.Mutex
-	sketch *Sketch[K]
+// Counter counts occurrences of keys.
+type Counter[K comparable] interface {
+	Add(key K)
+	AddN(key K, n uint32)
 }
 
-var _ iter.Seq[int]
+// Estimator tells what is known of a key's weight.
+type Estimator[K comparable] interface {
+	Estimate(key K) Estimate
+}
+
+// Ranker lists the n heaviest keys, by descending count.
+type Ranker[K comparable] interface {
+	Top(n int) []Item[K]
+}
+
+// Fader lets all weights fade by one step.
+type Fader interface {
+	Fade()
+}
+
+// HeavyKeeper finds the K heaviest keys of a stream that many goroutines count.
+//
+// An update goes to one of several stripes, each a whole [Sketch] with a lock,
+// chosen by the processor it runs on and not by the key, so that even a stream
+// of a single key scales with the number of processors. A read adds up all
+// stripes, locking one at a time: it sees each stripe at a slightly different
+// moment, and an update that is under way in none or one of them. The bounds of
+// the sum hold for the updates that were complete when the read began, at
+// least, and that had begun when it ended, at most.
+//
+// The zero value is not usable; see [New]. All methods are safe for concurrent
+// use.
+type HeavyKeeper[K comparable] struct {
+	keys    keys[K]
+	config  Config[K] // resolved
+	stripes *stripe.Set[Sketch[K]]
+}
+
+// New returns an empty HeavyKeeper. It fails if a parameter is out of range.
+func New[K comparable](config Config[K]) (*HeavyKeeper[K], error) {
+	config, err := config.resolve()
+	if err != nil {
+		return nil, err
+	}
+	h := &HeavyKeeper[K]{keys: newKeys(config), config: config}
+	decay, seed := newDecay(config.Base), config.Seed
+	h.stripes = stripe.New(config.Stripes, func(s *Sketch[K]) {
+		s.init(config, h.keys, decay)
+		// Stripes share row positions but not the course of their decay.
+		s.random = newGenerator(seed)
+		seed++
+	})
+	return h, nil
+}
+
+// Add counts one occurrence of key. It is shorthand for AddN(key, 1).
+func (h *HeavyKeeper[K]) Add(key K) { h.update(key, h.keys.hash(key), 1) }
+
+// AddN counts n occurrences of key, or one of weight n: in O(log n) steps, not
+// n. Nothing happens if n is 0. A key that does not equal itself is ignored and
+// counted in [Stats]. See [Sketch.AddN] for the limits of weights.
+func (h *HeavyKeeper[K]) AddN(key K, n uint32) { h.update(key, h.keys.hash(key), n) }
+
+// AddBytes counts n occurrences of the string that key holds, as AddN does,
+// without converting it: key is copied only if that makes it tracked. The
+// caller may change it as soon as AddBytes returns; a Config.Hash must not
+// retain it.
+func AddBytes(h *HeavyKeeper[string], key []byte, n uint32) {
+	s := unsafe.String(unsafe.SliceData(key), len(key))
+	h.update(s, h.keys.hash(s), n)
+}
+
+func (h *HeavyKeeper[K]) update(key K, hash uint64, n uint32) {
+	p := h.stripes.Lock()
+	defer h.stripes.Unlock(p)
+	p.Value.update(key, hash, n)
+}
+
+// AddBatch counts one occurrence of each key. It takes a lock once for every 64
+// keys, which is most of what Add costs. It does not retain the slice.
+func (h *HeavyKeeper[K]) AddBatch(batch []K) {
+	var hashes [batchSize]uint64
+	for len(batch) > 0 {
+		chunk := batch[:min(len(batch), batchSize)]
+		h.keys.hashAll(hashes[:], chunk)
+		h.addChunk(chunk, hashes[:len(chunk)])
+		batch = batch[len(chunk):]
+	}
+}
+
+func (h *HeavyKeeper[K]) addChunk(chunk []K, hashes []uint64) {
+	p := h.stripes.Lock()
+	defer h.stripes.Unlock(p)
+	p.Value.addChunk(chunk, hashes)
+}
+
+// Fade multiplies every weight by 1 - Alpha; see [Sketch.Fade]. Stripes fade one
+// after another: an update that runs meanwhile is counted once, and fades with
+// the stripe it goes to or does not.
+func (h *HeavyKeeper[K]) Fade() {
+	for _, s := range h.stripes.Locked() {
+		s.Fade()
+	}
+}
+
+// Reset forgets every key, one stripe after another. Each stripe forgets
+// exactly what it had counted when its turn came, so that an update that runs
+// meanwhile is either forgotten or counted in full.
+func (h *HeavyKeeper[K]) Reset() {
+	for _, s := range h.stripes.Locked() {
+		s.Reset()
+	}
+}
+
+// Estimate returns what is known of the weight of key: the sums of what each
+// stripe knows. O(Stripes x Rows).
+func (h *HeavyKeeper[K]) Estimate(key K) Estimate {
+	var sum interval
+	hash := h.keys.hash(key)
+	for _, s := range h.stripes.Locked() {
+		sum = sum.plus(s.interval(key, hash))
+	}
+	return sum.estimate(h.config.Alpha)
+}
+
+// Contains reports whether key is tracked by a stripe. O(Stripes).
+func (h *HeavyKeeper[K]) Contains(key K) bool {
+	hash := h.keys.hash(key)
+	for _, s := range h.stripes.Locked() {
+		if s.tracked.find(key, hash) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Top returns the n heaviest keys, K of them if n <= 0 or n > K, by descending
+// count and then ascending key. Keys that have faded to a count of 0 are left
+// out.
+//
+// The candidates are the keys that any stripe tracks. O(Stripes x K) where the
+// stripes track much the same keys, as they do when there are hot ones; up to
+// Stripes times that on flat streams. No stripe is locked for longer than
+// copying its tracked keys takes, or looking up 64.
+func (h *HeavyKeeper[K]) Top(n int) []Item[K] { return h.AppendTop(nil, n) }
+
+// AppendTop appends what Top returns to dst.
+func (h *HeavyKeeper[K]) AppendTop(dst []Item[K], n int) []Item[K] {
+	start := len(dst)
+	candidates := h.candidates(n)
+	dst = slices.Grow(dst, len(candidates))
+	for i := range candidates {
+		item := Item[K]{candidates[i].key, candidates[i].sum.estimate(h.config.Alpha)}
+		if item.Count > 0 {
+			dst = append(dst, item)
+		}
+	}
+	return h.config.rank(&h.keys, dst, start, n)
+}
+
+// All iterates over what Top returns, as it was when the iteration began.
+func (h *HeavyKeeper[K]) All() iter.Seq[Item[K]] {
+	return func(yield func(Item[K]) bool) {
+		for _, item := range h.Top(0) {
+			if !yield(item) {
+				return
+			}
+		}
+	}
+}
+
+// Stats returns the totals of all stripes. Tracked is the number of distinct
+// keys. O(Stripes x K).
+func (h *HeavyKeeper[K]) Stats() Stats {
+	sum := census{Stats: Stats{Exact: true, Bytes: int(unsafe.Sizeof(*h))}}
+	distinct := make(map[K]struct{})
+	for _, s := range h.stripes.Locked() {
+		sum = sum.plus(s.census())
+		for i := range s.tracked.entries {
+			distinct[s.tracked.entries[i].key] = struct{}{}
+		}
+	}
+	sum.Tracked = len(distinct)
+	return sum.stats(h.config.Alpha)
+}

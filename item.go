@@ -53,16 +53,19 @@ type Stats struct {
 }
 
 // rank sorts items[start:] by descending count and ascending key and keeps the
-// first n of them, all if n <= 0.
-func (h *keys[K]) rank(items []Item[K], start, n int) []Item[K] {
+// first n of them, K if n <= 0 or n > K.
+func (c *Config[K]) rank(keys *keys[K], items []Item[K], start, n int) []Item[K] {
 	ranked := items[start:]
 	slices.SortFunc(ranked, func(a, b Item[K]) int {
 		if c := cmp.Compare(b.Count, a.Count); c != 0 {
 			return c
 		}
-		return h.compare(a.Key, b.Key)
+		return keys.compare(a.Key, b.Key)
 	})
-	if n > 0 && n < len(ranked) {
+	if n <= 0 || n > c.K {
+		n = c.K
+	}
+	if n < len(ranked) {
 		clear(ranked[n:])
 		items = items[:start+n]
 	}

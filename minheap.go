@@ -24,7 +24,20 @@ func (e *entry[K]) upper() uint64 {
 	return addSaturated(e.count, uint64(e.slack))
 }
 
-// tracked is the set of the K heaviest keys: entries in slots that never move,
+// setUpper sets the largest weight the key can have, at least count.
+func (e *entry[K]) setUpper(upper uint64) {
+	e.slack = uint32(min(upper-e.count, saturated))
+}
+
+// plus returns e with the weight that another sketch has of its key added.
+func (e entry[K]) plus(lower, upper uint64) entry[K] {
+	upper = addSaturated(e.upper(), upper)
+	e.count = addSaturated(e.count, lower)
+	e.setUpper(upper)
+	return e
+}
+
+// tracked is the set of the heaviest keys: entries in slots that never move,
 // found through an open-addressing index, and a min-heap of slots.
 //
 // The heap is lazy. An update grows the count of an entry and leaves the heap
@@ -38,12 +51,13 @@ func (e *entry[K]) upper() uint64 {
 // holds each slot once, reachable from its entry's home without an empty word
 // between.
 type tracked[K comparable] struct {
+	limit   int // of entries
 	entries []entry[K]
 	seen    []uint64 // by heap position
 	heap    []uint32 // slots, by heap position
 
-	// index has a power-of-two number of words, at least four for each of K
-	// slots: a miss then mostly ends at the first. A word is 0 or the number of a slot plus one, with bits of the
+	// index has a power-of-two number of words, at least three for each
+	// slot: a miss then mostly ends at the first. A word is 0 or the number of a slot plus one, with bits of the
 	// key's hash above that. Probing is linear.
 	index    []uint32
 	slotMask uint32 // the slot's bits in a word
@@ -51,22 +65,32 @@ type tracked[K comparable] struct {
 }
 
 func newTracked[K comparable](k int) tracked[K] {
-	size := uint(bits.Len(uint(4*k - 1)))
+	size := uint(bits.Len(uint(3*k - 1)))
 	return tracked[K]{
-		entries:  make([]entry[K], 0, k),
-		seen:     make([]uint64, 0, k),
-		heap:     make([]uint32, 0, k),
-		index:    make([]uint32, 1<<size),
+		limit:    k,
+		entries:  makeAligned[entry[K]](k)[:0],
+		seen:     makeAligned[uint64](k)[:0],
+		heap:     makeAligned[uint32](k)[:0],
+		index:    makeAligned[uint32](1 << size),
 		slotMask: 1<<bits.Len(uint(k)) - 1,
 		homeBits: uint32(32 - size),
 	}
+}
+
+// makeAligned returns a slice of n zero values that shares no cache line with
+// another object: sketches of different processors lie side by side.
+func makeAligned[T any](n int) []T {
+	const line = 64
+	size := int(unsafe.Sizeof(*new(T)))
+	bytes := (n*size + line - 1) &^ (line - 1)
+	return make([]T, (bytes+size-1)/max(size, 1))[:n:n]
 }
 
 func (t *tracked[K]) bytes() int {
 	return cap(t.entries)*int(unsafe.Sizeof(entry[K]{})) + cap(t.seen)*8 + cap(t.heap)*4 + len(t.index)*4
 }
 
-func (t *tracked[K]) full() bool { return len(t.entries) == cap(t.entries) }
+func (t *tracked[K]) full() bool { return len(t.entries) == t.limit }
 
 func (t *tracked[K]) reset() {
 	clear(t.entries)
@@ -197,21 +221,22 @@ func (t *tracked[K]) swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
 }
 
-// shift divides every count by 2^bits, rounded down, and every upper bound,
+// scale multiplies every count by r, rounded down, and every upper bound,
 // rounded up. It reports whether any count lost a fraction. Order is kept:
 // rounding down is monotonic.
-func (t *tracked[K]) shift(bits uint) (lossy bool) {
+func (t *tracked[K]) scale(r ratio) (lossy bool) {
 	for i := range t.entries {
 		e := &t.entries[i]
-		count := e.count >> bits
-		lossy = lossy || count<<bits != e.count
-		if upper := e.upper(); upper != math.MaxUint64 {
-			e.slack = uint32(min(shiftUp(upper, bits)-count, saturated))
+		count, upper := r.down(e.count), e.upper()
+		lossy = lossy || count != r.up(e.count)
+		if upper != math.MaxUint64 {
+			upper = r.up(upper)
 		}
 		e.count = count
+		e.setUpper(upper)
 	}
 	for i := range t.seen {
-		t.seen[i] >>= bits
+		t.seen[i] = r.down(t.seen[i])
 	}
 	return lossy
 }

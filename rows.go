@@ -43,8 +43,8 @@ type rows struct {
 
 func newRows(count, width int, seed uint64) rows {
 	r := rows{
-		cells:       make([]cell, count*width),
-		multipliers: make([]uint64, (count+1)/2),
+		cells:       makeAligned[cell](count * width),
+		multipliers: makeAligned[uint64]((count + 1) / 2),
 		count:       count,
 		width:       uint64(width),
 		mask:        math.MaxUint32,
@@ -88,11 +88,11 @@ type view struct {
 	owned   bool   // the key owns a cell
 	lower   uint64 // the largest count it owns
 	weakest *cell  // of those it does not own, the one of the smallest count
-	over    uint64 // at least 2^31 if a counter is
+	most    uint64 // of a counter; add gives a power of two too much or less
 }
 
 // add gives weight w to the key with hash h and returns what its cells are
-// like then. Counters wrap: if view.over says that one may have, the caller
+// like then. Counters wrap: if view.most says that one may have, the caller
 // takes w back by adding -w, which is exact, and goes the long way round.
 //
 // This is most of the cost of a miss. Cells, not their positions, are walked a
@@ -129,7 +129,7 @@ func (r *rows) add(h, w uint64) view {
 	return view{lower > 0, lower, &cells[weakest], over}
 }
 
-// look returns what add would, but changes nothing and does not count w in.
+// look returns what add would, but changes nothing: only most counts w in.
 func (r *rows) look(h, w uint64) view {
 	v := view{weakest: r.at(h, 0)}
 	w = min(w, saturated)
@@ -138,10 +138,10 @@ func (r *rows) look(h, w uint64) view {
 		if r.owns(h, c) {
 			v.owned = true
 			v.lower = max(v.lower, uint64(c.count))
-			v.over |= uint64(c.count) + w
+			v.most = max(v.most, uint64(c.count)+w)
 			continue
 		}
-		v.over |= uint64(c.err) + w
+		v.most = max(v.most, uint64(c.err)+w)
 		if r.owns(h, v.weakest) || c.count <= v.weakest.count {
 			v.weakest = c
 		}
@@ -172,16 +172,23 @@ func (r *rows) addSlowly(h, w uint64) {
 	w = min(w, saturated)
 	for i := range r.count {
 		c := r.at(h, i)
-		if !r.owns(h, c) {
-			r.addError(c, w)
-		} else if sum := uint64(c.count) + w; sum <= saturated {
-			c.count = uint32(sum)
+		if r.owns(h, c) {
+			r.addCount(c, w)
 		} else {
-			// What the owner has beyond count is in no counter now.
-			c.count = saturated
-			r.addError(c, saturated)
+			r.addError(c, w)
 		}
 	}
+}
+
+// addCount adds w to c.count.
+func (r *rows) addCount(c *cell, w uint64) {
+	if sum := uint64(c.count) + w; sum <= saturated {
+		c.count = uint32(sum)
+		return
+	}
+	// What the owner has beyond count is in no counter now.
+	c.count = saturated
+	r.addError(c, saturated)
 }
 
 // addError adds w to c.err.
@@ -247,15 +254,53 @@ func (r *rows) addErrors(h, w uint64) {
 	}
 }
 
-// shift divides every weight by 2^bits: err up and count down, so that the
-// bounds hold. A saturated err stays.
-func (r *rows) shift(bits uint) {
+// liftOut removes what is certain of the weight of the key with hash h and
+// returns the bounds of the whole.
+func (r *rows) liftOut(h uint64) (lower, upper uint64) {
+	lower, upper = r.bounds(h)
+	r.lift(h, lower)
+	return lower, upper
+}
+
+// scale multiplies every weight by f: err rounded up and count down, so that
+// the bounds hold. A saturated err stays.
+func (r *rows) scale(f ratio) {
 	for i := range r.cells {
 		c := &r.cells[i]
+		count := uint32(f.down(uint64(c.count)))
 		if c.err != saturated {
-			main := shiftUp(uint64(c.count)+uint64(c.err), bits)
-			c.err = uint32(min(main-uint64(c.count>>bits), saturated-1))
+			main := f.up(uint64(c.count) + uint64(c.err))
+			c.err = uint32(min(main-uint64(count), saturated-1))
 		}
-		c.count >>= bits
+		c.count = count
+	}
+}
+
+// peak returns the largest main.
+func (r *rows) peak() uint64 {
+	most := uint64(0)
+	for i := range r.cells {
+		most = max(most, uint64(r.cells[i].count)+uint64(r.cells[i].err))
+	}
+	return most
+}
+
+// merge adds the cells of other, which has the same shape. Of two owners of a
+// cell the one with the larger count stays, of equals that of the smaller
+// fingerprint, so that merging commutes.
+func (r *rows) merge(other *rows) {
+	r.saturated = r.saturated || other.saturated
+	for i := range r.cells {
+		a, b := r.cells[i], other.cells[i]
+		if a.count < b.count || a.count == b.count && a.fingerprint > b.fingerprint {
+			a, b = b, a
+		}
+		r.addError(&a, uint64(b.err))
+		if a.fingerprint == b.fingerprint {
+			r.addCount(&a, uint64(b.count))
+		} else {
+			r.addError(&a, uint64(b.count))
+		}
+		r.cells[i] = a
 	}
 }

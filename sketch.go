@@ -3,6 +3,7 @@ package heavykeeper
 import (
 	"iter"
 	"math"
+	"math/bits"
 	"unsafe"
 )
 
@@ -33,7 +34,8 @@ type Sketch[K comparable] struct {
 	evictions  uint64
 	ignored    uint64
 	inexact    bool   // rows are in use, or an entry lost a fraction
-	fraction   uint64 // 1 once a shift has cost an entry a fraction
+	merged     bool   // since the last Reset
+	fraction   uint64 // at most what scaling has cost an entry
 
 	config Config[K] // resolved
 }
@@ -49,16 +51,31 @@ func NewSketch[K comparable](config Config[K]) (*Sketch[K], error) {
 }
 
 func newSketch[K comparable](config Config[K], keys keys[K], decay decay) *Sketch[K] {
-	s := &Sketch[K]{
-		tracked: newTracked[K](config.K),
+	s := new(Sketch[K])
+	s.init(config, keys, decay)
+	return s
+}
+
+// init makes a new sketch of s.
+func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay) {
+	*s = Sketch[K]{
+		tracked: newTracked[K](slots(config.K)),
 		keys:    keys,
 		rows:    newRows(config.Rows, config.Width, config.Seed),
 		decay:   decay,
 		config:  config,
 	}
 	s.Reset()
-	return s
 }
+
+// slots returns the number of tracked keys of which k are reported. A quarter
+// more than that makes sure that a key just below the k heaviest of each of
+// several sketches, or stripes, is known by name when they add up.
+func slots(k int) int { return k + k/4 + 1 }
+
+// Slots returns the number of slots: how many keys can be tracked. It is
+// K + K/4 + 1.
+func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
 func (s *Sketch[K]) Add(key K) { s.update(key, s.keys.hash(key), 1) }
@@ -74,7 +91,7 @@ func (s *Sketch[K]) Add(key K) { s.update(key, s.keys.hash(key), 1) }
 func (s *Sketch[K]) AddN(key K, n uint32) { s.update(key, s.keys.hash(key), n) }
 
 // Update does what AddN does and returns the slot of key, which is constant
-// while the key is tracked and less than K, or -1 if key is not tracked
+// while the key is tracked and less than Slots, or -1 if key is not tracked
 // afterwards. admitted tells whether this update made it so; the key that had
 // the slot before is not tracked any more. Packages that keep more about a
 // tracked key than its count keep it by slot.
@@ -123,7 +140,7 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 	}
 	s.inexact = true
 	v := s.rows.add(h, w)
-	if v.over >= 1<<31 {
+	if v.most >= 1<<31 {
 		s.rows.add(h, -w)
 		return s.missHeavy(key, h, n)
 	}
@@ -191,29 +208,24 @@ func (s *Sketch[K]) contest(c *cell, n uint32) (remain uint32) {
 // counter near its end. If it is enough to have the key tracked it need not
 // pass through the rows; else the rows make room, if they fade, or saturate.
 func (s *Sketch[K]) missHeavy(key K, h uint64, n uint32) (slot int, admitted bool) {
-	w := uint64(n) * s.fading.unit
-	v := s.rows.look(h, w)
-	gain := w // what is credited to the key; the rest is error
+	v := s.rows.look(h, 0)
+	credit := n // of n, what counts for the key; the rest is error
 	if !v.owned {
-		gain = uint64(s.contest(v.weakest, n)) * s.fading.unit
+		credit = s.contest(v.weakest, n)
 	}
-	admitted = s.outweighs(v.lower + gain)
-	direct := uint64(0) // what does not pass through the rows
-	if admitted {
-		direct, w = gain, w-gain
+	direct := uint32(0) // of credit, what does not pass through the rows
+	if s.outweighs(v.lower + uint64(credit)*s.fading.unit) {
+		direct = credit
 	}
-	if bits := s.makeRoom(h, w); bits > 0 {
-		all := shiftUp(w+direct, bits)
-		w, gain, direct = w>>bits, gain>>bits, direct>>bits
-		s.rows.addErrors(h, all-w-direct)
-		v = s.rows.look(h, w)
+	through := uint64(n - direct)
+	for s.rows.look(h, through*s.fading.unit).most >= saturated && s.shrink() {
 	}
-	s.rows.addSlowly(h, w)
-	if admitted {
-		return s.admit(key, h, direct), true
+	s.rows.addSlowly(h, through*s.fading.unit)
+	if direct > 0 {
+		return s.admit(key, h, uint64(direct)*s.fading.unit), true
 	}
-	if !v.owned && gain > 0 {
-		s.rows.take(v.weakest, h, gain)
+	if !v.owned && credit > 0 {
+		s.rows.take(s.rows.look(h, 0).weakest, h, uint64(credit)*s.fading.unit)
 	}
 	return -1, false
 }
@@ -221,16 +233,11 @@ func (s *Sketch[K]) missHeavy(key K, h uint64, n uint32) (slot int, admitted boo
 // admit makes key tracked with its count in the rows, and extra beyond that,
 // which the rows do not have.
 func (s *Sketch[K]) admit(key K, h, extra uint64) (slot int) {
-	lower, upper := s.rows.bounds(h)
-	s.rows.lift(h, lower)
-	e := entry[K]{
-		key:   s.keys.clone(key),
-		count: lower + extra,
-		slack: uint32(min(upper-lower, saturated)),
-	}
+	e := entry[K]{key: s.keys.clone(key)}.plus(s.rows.liftOut(h)).plus(extra, extra)
 	s.admissions++
 	if !s.tracked.full() {
 		slot = s.tracked.push(e, h)
+		s.inexact = s.inexact || slot >= s.config.K
 	} else {
 		s.inexact = true
 		slot = s.tracked.least()
@@ -251,37 +258,39 @@ func (s *Sketch[K]) admit(key K, h, extra uint64) (slot int) {
 // writeBack returns the count of a key that has left the tracked set to the
 // rows.
 func (s *Sketch[K]) writeBack(key K, count uint64) {
-	h := s.keys.hash(key)
-	if bits := s.makeRoom(h, addSaturated(count, s.fraction)); bits > 0 {
-		count >>= bits
-		s.fraction = 1
+	h, unit := s.keys.hash(key), s.fading.unit
+	w := count
+	for s.rows.look(h, addSaturated(w, s.fraction)).most >= saturated && s.shrink() {
+		w = ratio{s.fading.unit, unit}.down(count)
 	}
-	s.rows.settle(h, count, s.fraction)
+	s.rows.settle(h, w, s.fraction)
 }
 
-// makeRoom shifts all stored weights down until w more fits into the cells of
-// the key with hash h, if they fade, and returns by how many bits: almost
-// always 0. The caller's own weights, w among them, are to follow.
-func (s *Sketch[K]) makeRoom(h, w uint64) (bits uint) {
-	for s.rows.look(h, shiftUp(w, bits)).over >= saturated {
-		s.fold()
-		if !s.fading.shrink() {
-			break
-		}
-		s.shift(1)
-		bits++
+// shrink halves the unit, so that rows that fade have room for larger weights,
+// and reports whether it could. What the caller holds in units is not scaled.
+func (s *Sketch[K]) shrink() bool {
+	if s.fading.unit < 2 {
+		return false
 	}
-	return bits
+	s.setBack(1)
+	return true
 }
 
-// shift divides all stored weights by 2^bits.
-func (s *Sketch[K]) shift(bits uint) {
-	s.rows.shift(bits)
-	if s.tracked.shift(bits) {
-		s.fraction = 1
+// setBack divides the unit, and all stored weights, by about 2^bits.
+func (s *Sketch[K]) setBack(bits int) {
+	s.fold()
+	s.scale(s.fading.setBack(bits))
+}
+
+// scale multiplies all stored weights by r.
+func (s *Sketch[K]) scale(r ratio) {
+	s.rows.scale(r)
+	if s.tracked.scale(r) {
 		s.inexact = true
 	}
-	s.faded >>= bits
+	// An entry lost less than one unit more, beyond r of what it had lost.
+	s.fraction = r.up(s.fraction) + 1
+	s.faded = r.down(s.faded)
 }
 
 // fold adds the weight seen since the last call to the totals. It must be
@@ -309,37 +318,43 @@ func (s *Sketch[K]) AddBatch(batch []K) {
 // batchSize is the number of keys that are looked up in one go.
 const batchSize = 64
 
-// addChunk counts one occurrence of each of at most batchSize keys.
+// addChunk counts one occurrence of each of at most batchSize keys. It sorts
+// them into likely hits and misses by the first word of their probe alone and
+// without a branch: which it will be is as good as random, and a wrong guess of
+// the processor costs more than the look-up.
 func (s *Sketch[K]) addChunk(chunk []K, hashes []uint64) {
+	var words [batchSize]uint32
+	var likely, missed [batchSize]uint8
+	hits, misses := 0, 0
 	t := &s.tracked
-	if len(t.entries) == 0 {
-		for i, h := range hashes {
-			s.update(chunk[i], h, 1)
-		}
-		return
-	}
-	// Only the first word of a probe is looked at, without a branch on the
-	// outcome, which is as good as random.
-	var missed [batchSize]uint8
-	misses := 0
-	mask := uint32(len(t.index) - 1)
+	mask, shift := uint32(len(t.index)-1), t.homeBits&31
 	for i, h := range hashes {
-		word := t.index[uint32(h>>32)>>(t.homeBits&31)&mask]
-		e := &t.entries[max(word&t.slotMask, 1)-1]
-		hit := uint64(0)
-		if e.key == chunk[i] {
-			hit = 1
-		}
-		if word == 0 {
-			hit = 0
-		}
-		e.count = addSaturated(e.count, hit*s.fading.unit)
-		missed[misses%batchSize] = uint8(i)
-		misses += int(1 - hit)
+		word := t.index[uint32(h>>32)>>shift&mask]
+		words[i%batchSize] = word
+		likely[hits%batchSize], missed[misses%batchSize] = uint8(i), uint8(i)
+		match := int((uint64((word^uint32(h))&^t.slotMask) - 1) >> 63)
+		hits += match
+		misses += 1 - match
 	}
-	s.since += uint64(len(chunk) - misses)
+	for _, i := range likely[:hits] {
+		slot := int(words[i]&t.slotMask) - 1
+		if slot < 0 || t.entries[slot].key != chunk[i] {
+			missed[misses] = i
+			misses++
+			continue
+		}
+		e := &t.entries[slot]
+		e.count = addSaturated(e.count, s.fading.unit)
+	}
+	s.since += uint64(len(hashes) - misses)
+	admitted := false
 	for _, i := range missed[:misses] {
-		s.update(chunk[i], hashes[i], 1)
+		if words[i] == 0 && !admitted {
+			_, admitted = s.miss(chunk[i], hashes[i], 1)
+		} else {
+			_, now := s.update(chunk[i], hashes[i], 1)
+			admitted = admitted || now
+		}
 	}
 }
 
@@ -352,8 +367,9 @@ func (s *Sketch[K]) Fade() {
 		return
 	}
 	s.fold()
-	if bits := s.fading.fade(); bits > 0 {
-		s.shift(bits)
+	s.fading.fade()
+	if unit := bits.Len64(s.fading.unit); s.fading.unit >= limitUnit {
+		s.setBack(unit - bits.Len64(firstUnit))
 	}
 }
 
@@ -365,27 +381,25 @@ func (s *Sketch[K]) Reset() {
 	s.random = newGenerator(s.config.Seed)
 	s.since, s.total, s.faded = 0, 0, 0
 	s.admissions, s.evictions, s.ignored = 0, 0, 0
-	s.inexact, s.fraction = false, 0
+	s.inexact, s.merged, s.fraction = false, false, 0
 }
 
 // Estimate returns what is known of the weight of key: its bounds, and as its
 // count the lower of them, HeavyKeeper's own estimate, which may be 0 for a key
 // that was seen. O(Rows).
 func (s *Sketch[K]) Estimate(key K) Estimate {
-	h := s.keys.hash(key)
-	if slot := s.tracked.find(key, h); slot >= 0 {
-		return s.at(slot)
-	}
-	if !s.keys.valid(key) {
-		return Estimate{}
-	}
-	return s.fading.estimate(s.rows.bounds(h))
+	return s.interval(key, s.keys.hash(key)).estimate(s.config.Alpha)
 }
 
-// at returns the estimate of the tracked key in slot.
-func (s *Sketch[K]) at(slot int) Estimate {
-	e := &s.tracked.entries[slot]
-	return s.fading.estimate(e.count, e.upper())
+func (s *Sketch[K]) interval(key K, h uint64) interval {
+	if slot := s.tracked.find(key, h); slot >= 0 {
+		e := &s.tracked.entries[slot]
+		return s.fading.interval(e.count, e.upper())
+	}
+	if !s.keys.valid(key) {
+		return interval{}
+	}
+	return s.fading.interval(s.rows.bounds(h))
 }
 
 // Contains reports whether key is tracked.
@@ -393,23 +407,40 @@ func (s *Sketch[K]) Contains(key K) bool {
 	return s.tracked.find(key, s.keys.hash(key)) >= 0
 }
 
-// Top returns the n heaviest tracked keys, all of them if n <= 0, by
-// descending count and then ascending key. Keys that have faded to a count of
-// 0 are left out. O(K log K).
+// Top returns the n heaviest keys, K of them if n <= 0 or n > K, by descending
+// count and then ascending key. Keys that have faded to a count of 0 are left
+// out. O(K log K).
 func (s *Sketch[K]) Top(n int) []Item[K] {
 	return s.AppendTop(make([]Item[K], 0, len(s.tracked.entries)), n)
 }
 
 // AppendTop appends what Top returns to dst. It does not allocate if dst has
-// room for all tracked keys.
+// room for Slots items.
 func (s *Sketch[K]) AppendTop(dst []Item[K], n int) []Item[K] {
 	start := len(dst)
-	for slot := range s.tracked.entries {
-		if e := s.at(slot); e.Count > 0 {
-			dst = append(dst, Item[K]{s.tracked.entries[slot].key, e})
+	for i := range s.tracked.entries {
+		e := &s.tracked.entries[i]
+		item := Item[K]{e.key, s.fading.interval(e.count, e.upper()).estimate(s.config.Alpha)}
+		if item.Count > 0 {
+			dst = append(dst, item)
 		}
 	}
-	return s.keys.rank(dst, start, n)
+	return s.config.rank(&s.keys, dst, start, n)
+}
+
+// ceiling returns the largest lower bound, as that of an interval, that a key
+// that is not tracked can have: a larger one would have had it admitted. But
+// where cells of another sketch were merged in, it may await its next
+// occurrence.
+func (s *Sketch[K]) ceiling() uint64 {
+	if s.merged {
+		return math.MaxUint64
+	}
+	least := uint64(math.MaxUint64)
+	for i := range s.tracked.entries {
+		least = min(least, s.tracked.entries[i].count)
+	}
+	return s.fading.interval(least, least).lower
 }
 
 // All iterates over what Top returns, as it was when the iteration began.
@@ -425,25 +456,56 @@ func (s *Sketch[K]) All() iter.Seq[Item[K]] {
 
 // Stats returns the totals. O(K).
 func (s *Sketch[K]) Stats() Stats {
-	unfaded := s.since
-	stats := Stats{
-		Total:      addSaturated(s.total, unfaded),
-		Tracked:    len(s.tracked.entries),
+	c := s.census()
+	c.Tracked = len(s.tracked.entries)
+	return c.stats(s.config.Alpha)
+}
+
+// census is the Stats of one sketch, without Tracked, with its weights in a
+// form that adds.
+type census struct {
+	Stats
+	weight, trackedWeight interval
+}
+
+func (s *Sketch[K]) census() census {
+	c := census{Stats: Stats{
+		Total:      addSaturated(s.total, s.since),
 		Admissions: s.admissions,
 		Evictions:  s.evictions,
 		Ignored:    s.ignored,
 		Saturated:  s.rows.saturated,
 		Exact:      !s.inexact,
 		Bytes:      s.bytes(),
-	}
-	weight := addSaturated(s.faded, mulSaturated(unfaded, s.fading.unit))
-	stats.Weight = s.fading.estimate(weight, weight).Count
-	trackedWeight := uint64(0)
+	}}
+	weight := addSaturated(s.faded, mulSaturated(s.since, s.fading.unit))
+	c.weight = s.fading.interval(weight, weight)
+	tracked := uint64(0)
 	for i := range s.tracked.entries {
-		trackedWeight = addSaturated(trackedWeight, s.tracked.entries[i].count)
+		tracked = addSaturated(tracked, s.tracked.entries[i].count)
 	}
-	stats.TrackedWeight = s.fading.estimate(trackedWeight, trackedWeight).Count
-	return stats
+	c.trackedWeight = s.fading.interval(tracked, tracked)
+	return c
+}
+
+// plus adds the census of another stripe.
+func (c census) plus(d census) census {
+	c.Total = addSaturated(c.Total, d.Total)
+	c.weight = c.weight.plus(d.weight)
+	c.trackedWeight = c.trackedWeight.plus(d.trackedWeight)
+	c.Admissions += d.Admissions
+	c.Evictions += d.Evictions
+	c.Ignored += d.Ignored
+	c.Saturated = c.Saturated || d.Saturated
+	c.Exact = c.Exact && d.Exact
+	c.Bytes += d.Bytes
+	return c
+}
+
+func (c census) stats(alpha float64) Stats {
+	c.Weight = c.weight.estimate(alpha).Count
+	c.TrackedWeight = c.trackedWeight.estimate(alpha).Count
+	return c.Stats
 }
 
 func (s *Sketch[K]) bytes() int {

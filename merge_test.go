@@ -1,0 +1,185 @@
+package heavykeeper
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// feed runs a random stream of keys into s and returns its model.
+func feed(s *Sketch[int], r *rand.Rand, steps, keys int, heavy bool) *model[int] {
+	m := newModel[int]()
+	for range steps {
+		if s.config.Alpha > 0 && r.IntN(10) == 0 {
+			m.fade(s)
+			s.Fade()
+		}
+		key, n := int(float64(keys)*math.Pow(r.Float64(), 3)), 1+r.Uint32N(3)
+		if heavy && r.IntN(10) == 0 {
+			n = r.Uint32() >> r.IntN(32)
+		}
+		m.add(key, n)
+		s.AddN(key, n)
+	}
+	return m
+}
+
+func TestMergeKeepsBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for i := range 400 {
+		config := Config[int]{K: 1 + r.IntN(8), Rows: 1 + r.IntN(4), Width: 1 + r.IntN(8), Seed: r.Uint64()}
+		if i%2 == 1 {
+			config.Alpha = []float64{0.01, 0.3, 0.9}[r.IntN(3)]
+		}
+		other := config
+		if i%3 == 0 {
+			other.K = 1 + r.IntN(8)
+		}
+		a, err := NewSketch(config)
+		require.NoError(t, err)
+		b, err := NewSketch(other)
+		require.NoError(t, err)
+		heavy := i%5 == 0
+		ma := feed(a, r, r.IntN(400), 40, heavy)
+		mb := feed(b, r, r.IntN(400), 40, heavy)
+		union := newModel[int]()
+		for _, m := range []*model[int]{ma, mb} {
+			union.total += m.total
+			for key, w := range m.weight {
+				union.weight[key] += w
+			}
+		}
+		before := b.Top(0)
+		reverse := b.clone()
+		twin := a.clone()
+		require.NoError(t, a.Merge(b))
+		require.Equal(t, before, b.Top(0), "the operand changed")
+		checkShape(t, a)
+		union.checkBounds(t, a)
+		require.Equal(t, union.total, a.Stats().Total)
+
+		require.NoError(t, reverse.Merge(twin))
+		if config.K == other.K {
+			require.Equal(t, a.Top(0), reverse.Top(0))
+			for key := range union.weight {
+				require.Equal(t, a.Estimate(key), reverse.Estimate(key))
+			}
+		}
+
+		// The merged sketch goes on counting.
+		for range 200 {
+			key := r.IntN(40)
+			union.add(key, 1)
+			a.Add(key)
+		}
+		union.checkBounds(t, a)
+	}
+}
+
+func TestMergeFindsKeyJustBelowTop(t *testing.T) {
+	const k = 10
+	build := func(name string) *Sketch[string] {
+		s, err := NewSketch(Config[string]{K: k})
+		require.NoError(t, err)
+		for i := range k {
+			s.AddN(fmt.Sprint(name, i), 100)
+		}
+		s.AddN("shared", 90)
+		for i := range 1000 {
+			s.Add(fmt.Sprint("tail", i))
+		}
+		return s
+	}
+	a := build("a")
+	require.NoError(t, a.Merge(build("b")))
+	require.Equal(t, "shared", a.Top(1)[0].Key)
+	require.Equal(t, uint64(180), a.Top(1)[0].Count)
+}
+
+func TestMergeWithEmpty(t *testing.T) {
+	config := Config[int]{K: 5, Width: 10}
+	full, err := NewSketch(config)
+	require.NoError(t, err)
+	empty, err := NewSketch(config)
+	require.NoError(t, err)
+	for i := range 1000 {
+		full.AddN(i%30, uint32(i%7))
+	}
+	want := full.Top(0)
+	require.NoError(t, full.Merge(empty))
+	require.Equal(t, want, full.Top(0))
+	require.NoError(t, empty.Merge(full))
+	require.Equal(t, want, empty.Top(0))
+	for key := range 30 {
+		require.Equal(t, full.Estimate(key), empty.Estimate(key))
+	}
+}
+
+func TestMergeRefusesWhatDiffers(t *testing.T) {
+	base := Config[int]{K: 5, Width: 10, Seed: 1}
+	tests := []struct {
+		field  string
+		change func(*Config[int])
+	}{
+		{"Rows = 4 and 3", func(c *Config[int]) { c.Rows = 3 }},
+		{"Width = 10 and 11", func(c *Config[int]) { c.Width = 11 }},
+		{"Base = 1.08 and 1.1", func(c *Config[int]) { c.Base = 1.1 }},
+		{"Alpha = 0 and 0.5", func(c *Config[int]) { c.Alpha = 0.5 }},
+		{"Seed = 1 and 2", func(c *Config[int]) { c.Seed = 2 }},
+		{"Hash differs", func(c *Config[int]) { c.Hash = func(k int) uint64 { return uint64(k) * 3 } }},
+	}
+	for _, test := range tests {
+		t.Run(test.field, func(t *testing.T) {
+			other := base
+			test.change(&other)
+			a, err := NewSketch(base)
+			require.NoError(t, err)
+			b, err := NewSketch(other)
+			require.NoError(t, err)
+			a.Add(1)
+			b.Add(2)
+			err = a.Merge(b)
+			require.ErrorIs(t, err, ErrMerge)
+			require.ErrorContains(t, err, test.field)
+			require.Equal(t, []Item[int]{{1, Estimate{1, 1, 1}}}, a.Top(0))
+
+			c, err := New(base)
+			require.NoError(t, err)
+			d, err := New(other)
+			require.NoError(t, err)
+			d.Add(2)
+			require.ErrorContains(t, c.Merge(d), test.field)
+			require.Empty(t, c.Top(0))
+		})
+	}
+	s, err := NewSketch(base)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Merge(s), ErrMerge)
+	h, err := New(base)
+	require.NoError(t, err)
+	require.ErrorIs(t, h.Merge(h), ErrMerge)
+}
+
+func TestMergeTellsHooks(t *testing.T) {
+	tracked := map[int]bool{}
+	config := Config[int]{K: 2, Width: 50}
+	watched := config
+	watched.OnAdmit = func(key int) { require.False(t, tracked[key]); tracked[key] = true }
+	watched.OnEvict = func(key int) { require.True(t, tracked[key]); delete(tracked, key) }
+	a, err := NewSketch(watched)
+	require.NoError(t, err)
+	b, err := NewSketch(config)
+	require.NoError(t, err)
+	for i := range 200 {
+		a.AddN(i%6, 1)
+		b.AddN(i%6+3, 5)
+	}
+	require.NoError(t, a.Merge(b))
+	require.Len(t, tracked, a.Slots())
+	for key := range tracked {
+		require.True(t, a.Contains(key))
+	}
+}
