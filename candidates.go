@@ -33,8 +33,12 @@ func (h *HeavyKeeper[K]) candidates(n int) []candidate[K] {
 	}
 	v.collect()
 	v.prune(n)
-	for start := 0; start < len(v.list); start += batchSize {
-		v.complete(start, min(start+batchSize, len(v.list)))
+	// One stripe after the other, whose cells then stay in the cache, but
+	// never with its lock held for long.
+	for stripe := range v.stripes {
+		for start := 0; start < len(v.list); start += batchSize {
+			v.complete(stripe, start, min(start+batchSize, len(v.list)))
+		}
 	}
 	return v.list
 }
@@ -98,14 +102,15 @@ func (v *survey[K]) prune(n int) {
 	v.list = v.list[:kept]
 }
 
-// complete asks the stripes that do not track list[start:end] for what their
-// rows hold.
-func (v *survey[K]) complete(start, end int) {
-	for i, s := range v.keeper.stripes.Locked() {
+// complete asks a stripe for what its rows hold of the keys in
+// list[start:end] that it does not track.
+func (v *survey[K]) complete(stripe, start, end int) {
+	v.keeper.stripes.With(stripe, func(s *Sketch[K]) bool {
 		for at := start; at < end; at++ {
-			if c := &v.list[at]; !v.asked[at*v.stripes+i] {
+			if c := &v.list[at]; !v.asked[at*v.stripes+stripe] {
 				c.sum = c.sum.plus(s.interval(c.key, c.hash))
 			}
 		}
-	}
+		return true
+	})
 }

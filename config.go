@@ -19,7 +19,7 @@ const (
 const (
 	defaultRows  = 4
 	defaultBase  = 1.08
-	cellsPerKey  = 10
+	cellsPerKey  = 9
 	minimumWidth = 256
 )
 
@@ -37,7 +37,7 @@ type Config[K comparable] struct {
 	// Width is the number of cells in a row, used as given: any number will
 	// do, powers of two are not special. A cell takes 12 bytes. A row's share
 	// of error is 1/Width of the untracked weight. Rows times Width is at most
-	// 2^27. Default 10 K, and at least 256.
+	// 2^27. Default 9 K, and at least 256.
 	Width int
 
 	// Stripes is the number of independent sketches that a HeavyKeeper spreads
