@@ -160,15 +160,6 @@ func (f *fading) setBack(bits int) ratio {
 	return ratio{f.unit, before}
 }
 
-// occurrences returns how many of today's occurrences a stored weight is
-// worth, rounded up.
-func (f *fading) occurrences(stored uint32) uint64 {
-	if f.unit == 1 {
-		return uint64(stored)
-	}
-	return (uint64(stored) + f.unit - 1) / f.unit
-}
-
 // interval is a lower and an upper bound of a weight in today's occurrences,
 // whatever the unit of the sketch: in 2^-fractionBits of them where weights
 // fade, else in whole ones. Intervals of several sketches add.

@@ -69,9 +69,9 @@
 // fades an occurrence counts (1-Alpha)^t: half after ln 2 / Alpha fades. Who
 // fades once a second takes 0.01 to 0.05, a half-life of 69 to 14 seconds.
 //
-// Weights are for counting bytes or costs. Choose a unit in which common
-// weights are small, KiB rather than bytes: a cell whose owner counts thousands
-// is all but locked to newcomers.
+// Weights are for counting bytes or costs; any unit will do, as the decay
+// measures counts in multiples of the mean weight. But the cells of untracked
+// keys hold at most 2^32-1, so take KiB where even the K-th key has gigabytes.
 //
 // # References
 //

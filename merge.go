@@ -125,6 +125,8 @@ func (s *Sketch[K]) merge(other *Sketch[K]) {
 	s.admissions += other.admissions
 	s.evictions += other.evictions
 	s.ignored += other.ignored
+	s.misses += other.misses
+	s.excess = addSaturated(s.excess, other.excess)
 	s.inexact = s.inexact || other.inexact || len(entries) > s.config.K
 	s.fraction = max(s.fraction, other.fraction)
 	s.merged = true

@@ -2,12 +2,15 @@ package heavykeeper
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/heavykeeper-go/heavykeeper/bench/stream"
 )
 
 // model counts a stream exactly, in a map, and fades it by the rounded units
@@ -271,5 +274,39 @@ func TestWeightedTop(t *testing.T) {
 				require.Equal(t, uint64(item.Key), item.Lower)
 			}
 		})
+	}
+}
+
+// Weights of any scale find the same keys, also when the hot keys change: a
+// new elephant must get past mice whose counts are large numbers.
+func TestWeightsOfAnySize(t *testing.T) {
+	const k, events, fadeEach, share = 100, 1 << 19, 5000, 0.05
+	keys := stream.Zipf(1, 1, 1<<18, events)
+	for i := events / 2; i < events; i++ {
+		keys[i] = ^keys[i] // the second half has keys of its own
+	}
+	for _, largest := range []uint32{1, 100, 100000} {
+		r := rand.New(rand.NewPCG(1, 2))
+		s, err := NewSketch(Config[uint64]{K: k, Width: 341, Alpha: share})
+		require.NoError(t, err)
+		weight, unit := map[uint64]float64{}, 1.0
+		for i, key := range keys {
+			n := 1 + r.Uint32N(largest)
+			s.AddN(key, n)
+			weight[key] += float64(n) * unit
+			if i%fadeEach == 0 {
+				s.Fade()
+				unit /= 1 - share
+			}
+		}
+		kth := slices.Sorted(maps.Values(weight))[len(weight)-k]
+		found := 0
+		for item := range s.All() {
+			if weight[item.Key] >= kth {
+				found++
+			}
+		}
+		t.Logf("weights of 1 to %d: precision %.2f", largest, float64(found)/k)
+		require.GreaterOrEqual(t, found, 95)
 	}
 }

@@ -28,6 +28,10 @@ type Sketch[K comparable] struct {
 	random  generator
 	decay   decay
 
+	quantum uint64 // 1 + excess/misses when last a weight above 1 missed
+	misses  uint64 // updates that reached the rows
+	excess  uint64 // their weight beyond 1 each
+
 	total      uint64 // weight seen before since, unscaled
 	faded      uint64 // the same in units
 	admissions uint64
@@ -139,6 +143,11 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 		return s.admit(key, h, w), true
 	}
 	s.inexact = true
+	if n == 1 {
+		s.misses++
+	} else {
+		s.weigh(n)
+	}
 	v := s.rows.add(h, w)
 	if v.most >= 1<<31 {
 		s.rows.add(h, -w)
@@ -147,7 +156,7 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 	credit := v.lower
 	switch {
 	case v.owned:
-	case w == 1:
+	case w == 1 && s.quantum == 1:
 		credit = s.challenge(v.weakest, h)
 	default:
 		credit = uint64(s.contest(v.weakest, n)) * s.fading.unit
@@ -194,14 +203,38 @@ func (s *Sketch[K]) challenge(c *cell, h uint64) (credit uint64) {
 
 // contest lets n occurrences of a key wear down the count of c and returns how
 // many remain once that is 0.
+//
+// The paper's c counts packets. Where weights are bytes or microseconds even a
+// mouse has a count of thousands, which Base^-c would protect for ever, so that
+// a new elephant would never get in (TestWeightsOfAnySize). Counts are
+// therefore measured in quanta, the mean weight of an update: 1 where updates
+// are occurrences.
 func (s *Sketch[K]) contest(c *cell, n uint32) (remain uint32) {
-	before := s.fading.occurrences(c.count)
-	after, remain := s.decay.contest(before, n, &s.random)
+	if c.count == 0 {
+		return n
+	}
+	steps := uint64(n) / s.quantum
+	if rest := uint64(n) % s.quantum; rest > 0 && s.random.uniform()*float64(s.quantum) < float64(rest) {
+		steps++
+	}
+	if steps == 0 {
+		return 0
+	}
+	step := s.quantum * s.fading.unit
+	before := (uint64(c.count) + step - 1) / step
+	after, left := s.decay.contest(before, uint32(steps), &s.random)
 	if after < before {
-		removed := min((before-after)*s.fading.unit, uint64(c.count))
+		removed := min((before-after)*step, uint64(c.count))
 		s.rows.setCount(c, c.count-uint32(removed))
 	}
-	return remain
+	return uint32(min(uint64(n), uint64(left)*s.quantum))
+}
+
+// weigh notes the weight of an update that missed, for the mean of later ones.
+func (s *Sketch[K]) weigh(n uint32) {
+	s.quantum = 1 + s.excess/max(s.misses, 1)
+	s.misses++
+	s.excess = addSaturated(s.excess, uint64(n)-1)
 }
 
 // missHeavy is miss, with a full tracked set, for a weight that brings a
@@ -381,6 +414,7 @@ func (s *Sketch[K]) Reset() {
 	s.random = newGenerator(s.config.Seed)
 	s.since, s.total, s.faded = 0, 0, 0
 	s.admissions, s.evictions, s.ignored = 0, 0, 0
+	s.quantum, s.misses, s.excess = 1, 0, 0
 	s.inexact, s.merged, s.fraction = false, false, 0
 }
 
