@@ -1,0 +1,161 @@
+package window
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/heavykeeper-go/heavykeeper"
+)
+
+// Limits of the parameters, beside those of package heavykeeper.
+const (
+	maxK          = 1 << 22
+	maxCandidates = 1 << 24
+	maxSlots      = 1 << 16
+	maxCounts     = 1 << 28
+	maxStripes    = 1 << 12
+)
+
+const (
+	defaultSlots      = 10
+	defaultSlot       = 3 * time.Second
+	candidatesPerKey  = 4
+	cellsPerCandidate = 1
+	minimumWidth      = 256
+)
+
+// Config holds the parameters of a [HeavyKeeper]. Only K is required: the zero
+// value of every other field selects its default.
+type Config[K comparable] struct {
+	// K is the number of keys to report, 1 to 2^22.
+	K int
+
+	// Slots is the number of slots in the window, 1 to 65536. The window
+	// moves on by a slot at a time, so it covers between Slots - 1 and Slots
+	// of them. Default 10.
+	Slots int
+
+	// Slot is the length of a slot, positive; Slots x Slot is at most 73
+	// years. Slots begin at multiples of Slot since 1970. Default 3 s.
+	Slot time.Duration
+
+	// Candidates is the number of keys whose slots are counted, in each
+	// stripe. At least K and at most 2^24; Candidates x Slots is at most 2^28. A candidate
+	// takes 60 bytes, 4 x Slots more, and a string key's text. More help where
+	// many keys are nearly as frequent as the K-th, and where keys come and go.
+	// Default 4 K.
+	Candidates int
+
+	// Rows and Width are the shape of the sketch that nominates candidates,
+	// in each stripe; a cell takes 12 bytes. Defaults: 4 rows of Candidates
+	// cells, and at least 256.
+	Rows, Width int
+
+	// Stripes is the number of independent parts that updates are spread
+	// over. 1 takes the least memory and makes results depend on the order of
+	// updates alone. Default: the smallest power of two that is at least
+	// GOMAXPROCS.
+	Stripes int
+
+	// Base, Seed and Hash are those of [heavykeeper.Config].
+	Base float64
+	Seed uint64
+	Hash func(K) uint64
+}
+
+// invalid reports a bad parameter by name and value.
+func invalid(field string, value any, want string) error {
+	return fmt.Errorf("window: %s = %v: %s", field, value, want)
+}
+
+// resolve fills in the defaults of c's zero fields and reports the first
+// parameter that is out of its range. Those of the sketch are left to it.
+func (c Config[K]) resolve() (Config[K], error) {
+	if c.Slots == 0 {
+		c.Slots = defaultSlots
+	}
+	if c.Slot == 0 {
+		c.Slot = defaultSlot
+	}
+	if c.Candidates == 0 {
+		c.Candidates = candidatesPerKey * c.K
+	}
+	if c.Width == 0 {
+		c.Width = max(cellsPerCandidate*c.Candidates, minimumWidth)
+	}
+	if c.Stripes == 0 {
+		c.Stripes = 1
+		for c.Stripes < runtime.GOMAXPROCS(0) && c.Stripes < maxStripes {
+			c.Stripes *= 2
+		}
+	}
+	return c, c.validate()
+}
+
+// validate reports the first parameter that is out of its range.
+func (c Config[K]) validate() error {
+	for _, p := range []struct {
+		field      string
+		value, max int
+	}{
+		{"K", c.K, maxK},
+		{"Slots", c.Slots, maxSlots},
+		{"Candidates", c.Candidates, maxCandidates},
+		{"Stripes", c.Stripes, maxStripes},
+	} {
+		if p.value < 1 {
+			return invalid(p.field, p.value, "must be positive")
+		}
+		if p.value > p.max {
+			return invalid(p.field, p.value, fmt.Sprintf("must be at most %d", p.max))
+		}
+	}
+	switch {
+	case c.Slot <= 0:
+		return invalid("Slot", c.Slot, "must be positive")
+	case c.Slot > maxSpan/time.Duration(c.Slots):
+		return invalid("Slot", c.Slot, fmt.Sprintf("Slots x Slot must be at most %v", time.Duration(maxSpan)))
+	case c.Candidates < c.K:
+		return invalid("Candidates", c.Candidates, fmt.Sprintf("must be at least K = %d", c.K))
+	case c.Candidates > maxCounts/c.Slots:
+		return invalid("Candidates", c.Candidates, fmt.Sprintf("Candidates x Slots must be at most %d", maxCounts))
+	}
+	return nil
+}
+
+// alpha returns the share of every weight that the sketch lets go at each turn
+// of the wheel. Fading as slowly as this keeps e^-2 of what is about to leave
+// the window. Much slower, and keys of the past hold their places; much
+// faster, and steady keys lose theirs to bursts.
+func (c Config[K]) alpha() float64 {
+	if c.Slots == 1 {
+		return 0 // each turn empties the window
+	}
+	return -math.Expm1(-2 / float64(c.Slots))
+}
+
+// newSketch returns a sketch that tracks Candidates keys, or one more.
+func (c Config[K]) newSketch() (*heavykeeper.Sketch[K], error) {
+	// A Sketch for k keys tracks k + k/4 + 1.
+	k := max(4*(c.Candidates-1)/5, 1)
+	for k+k/4+1 < c.Candidates {
+		k++
+	}
+	s, err := heavykeeper.NewSketch(heavykeeper.Config[K]{
+		K:     k,
+		Rows:  c.Rows,
+		Width: c.Width,
+		Base:  c.Base,
+		Alpha: c.alpha(),
+		Seed:  c.Seed,
+		Hash:  c.Hash,
+	})
+	if err != nil {
+		return nil, errors.New("window: " + strings.TrimPrefix(err.Error(), "heavykeeper: "))
+	}
+	return s, nil
+}

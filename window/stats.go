@@ -1,0 +1,90 @@
+package window
+
+import (
+	"unsafe"
+
+	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
+)
+
+// Stats describes the state of a HeavyKeeper. Weights are in occurrences.
+type Stats struct {
+	// Total is the weight of all updates since the start or the last Reset
+	// that were counted: all but TooLate. Weight is what of it the window
+	// holds, the measure of all counts.
+	Total, Weight uint64
+
+	// Late is the weight of updates in slots before the current one. TooLate
+	// is that of updates in slots that had left the window: they are in none
+	// of the other totals. Each stripe judges by the latest slot that it has
+	// seen itself.
+	Late, TooLate uint64
+
+	// Turns is how often a stripe moved on to a later slot; however many
+	// slots it passed over, it turned once.
+	Turns uint64
+
+	// Slot is the current slot: it covers [Slot, Slot+1) x Config.Slot since
+	// 1970. It is 0 before the first update.
+	Slot int64
+
+	// Tracked is the number of keys whose slots are counted.
+	Tracked int
+
+	// Admissions and Evictions count how often a key entered and left the
+	// tracked set of a stripe.
+	Admissions, Evictions uint64
+
+	// Ignored is the number of updates of keys that do not equal themselves.
+	Ignored uint64
+
+	// Saturated tells that some cell of a sketch has reached the end of its
+	// counters and gives no upper bound any more.
+	Saturated bool
+
+	// Bytes is the memory in use: sketches with their keys, slot counts, and
+	// the object itself.
+	Bytes int
+}
+
+// Stats returns the totals of all stripes, as of the latest update: time that
+// has passed since is not considered. O(Stripes x Candidates).
+func (h *HeavyKeeper[K]) Stats() Stats {
+	sum := Stats{Bytes: int(unsafe.Sizeof(*h)) + h.keys.Stats().Bytes}
+	if latest := h.latest.Load(); latest != none {
+		sum.Slot = latest
+	}
+	distinct := make(map[K]struct{})
+	for _, c := range h.stripes.Locked() {
+		c.addStats(&sum, h.latest.Load())
+		for slot := range c.stride {
+			if key, ok := c.sketch.Key(slot); ok {
+				distinct[key] = struct{}{}
+			}
+		}
+	}
+	sum.Tracked = len(distinct)
+	return sum
+}
+
+// addStats adds those of c to sum, all but Slot and Tracked.
+func (c *counter[K]) addStats(sum *Stats, number int64) {
+	s := c.stats()
+	sum.Total = addSaturated(sum.Total, s.Total)
+	for age := range c.view(number).left {
+		sum.Weight = addSaturated(sum.Weight, c.totals[c.wheel.position(age)])
+	}
+	sum.Late += c.late
+	sum.TooLate += c.tooLate
+	sum.Turns += c.turns
+	sum.Admissions += s.Admissions
+	sum.Evictions += s.Evictions
+	sum.Ignored += s.Ignored
+	sum.Saturated = sum.Saturated || s.Saturated
+	sum.Bytes += c.bytes() + s.Bytes
+}
+
+// bytes returns the memory of c without its sketch.
+func (c *counter[K]) bytes() int {
+	return int(unsafe.Sizeof(stripe.Part[counter[K]]{})) + cap(c.counts)*4 + cap(c.totals)*8 +
+		cap(c.weights)*8 + cap(c.before)*int(unsafe.Sizeof(carried{}))
+}
