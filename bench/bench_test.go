@@ -71,9 +71,9 @@ func compare[K comparable](b *testing.B, keys []K, hash func(K) uint64) {
 	truth := measure.Count(keys, nil)
 	for _, size := range sizes {
 		for _, a := range []baseline.Algorithm[K]{
-			{Name: "heavykeeper", New: adapt(baseline.NewSketch[K])},
-			{Name: "countmin", New: adapt(baseline.NewCountMin[K])},
-			{Name: "map", New: adapt(baseline.NewExact[K])},
+			{Name: "heavykeeper", New: baseline.Adapt(baseline.NewSketch[K])},
+			{Name: "countmin", New: baseline.Adapt(baseline.NewCountMin[K])},
+			{Name: "map", New: baseline.Adapt(baseline.NewExact[K])},
 		} {
 			config := baseline.Config[K]{Bytes: size.bytes, K: size.k, Hash: hash, Seed: seed}
 			b.Run(fmt.Sprintf("K=%d/KB=%d/algorithm=%s", size.k, size.bytes>>10, a.Name), func(b *testing.B) {
@@ -81,11 +81,6 @@ func compare[K comparable](b *testing.B, keys []K, hash func(K) uint64) {
 			})
 		}
 	}
-}
-
-// adapt makes a constructor return the interface.
-func adapt[K comparable, C baseline.Counter[K]](f func(baseline.Config[K]) (C, error)) func(baseline.Config[K]) (baseline.Counter[K], error) {
-	return func(c baseline.Config[K]) (baseline.Counter[K], error) { return f(c) }
 }
 
 // run measures accuracy over the whole stream, outside the timer, and then the

@@ -43,20 +43,20 @@ type Algorithm[K comparable] struct {
 // map, which ignores the budget, is not among them.
 func All[K comparable]() []Algorithm[K] {
 	return []Algorithm[K]{
-		{"HeavyKeeper", adapt(NewSketch[K])},
-		{"HeavyKeeper, textbook minimum", adapt(NewMinimum[K])},
-		{"HeavyKeeper, textbook parallel", adapt(NewParallel[K])},
-		{"Stable-Sketch", adapt(NewStableSketch[K])},
-		{"Space-Saving", adapt(NewSpaceSaving[K])},
-		{"Misra-Gries", adapt(NewMisraGries[K])},
-		{"Lossy Counting", adapt(NewLossyCounting[K])},
-		{"Count-Min + heap", adapt(NewCountMin[K])},
-		{"Count-Min CU + heap", adapt(NewConservative[K])},
+		{"HeavyKeeper", Adapt(NewSketch[K])},
+		{"Textbook minimum", Adapt(NewMinimum[K])},
+		{"Textbook parallel", Adapt(NewParallel[K])},
+		{"Stable-Sketch", Adapt(NewStableSketch[K])},
+		{"Space-Saving", Adapt(NewSpaceSaving[K])},
+		{"Misra-Gries", Adapt(NewMisraGries[K])},
+		{"Lossy Counting", Adapt(NewLossyCounting[K])},
+		{"Count-Min + heap", Adapt(NewCountMin[K])},
+		{"Count-Min CU + heap", Adapt(NewConservative[K])},
 	}
 }
 
-// adapt makes a constructor return the interface.
-func adapt[K comparable, C Counter[K]](f func(Config[K]) (C, error)) func(Config[K]) (Counter[K], error) {
+// Adapt makes a constructor return the interface.
+func Adapt[K comparable, C Counter[K]](f func(Config[K]) (C, error)) func(Config[K]) (Counter[K], error) {
 	return func(c Config[K]) (Counter[K], error) { return f(c) }
 }
 

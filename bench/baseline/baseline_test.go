@@ -88,7 +88,7 @@ func TestBudget(t *testing.T) {
 // TestExactWhileSmall wants every algorithm right when there is room for all
 // keys of the stream.
 func TestExactWhileSmall(t *testing.T) {
-	for _, a := range append(All[uint64](), Algorithm[uint64]{"map", adapt(NewExact[uint64])}) {
+	for _, a := range append(All[uint64](), Algorithm[uint64]{"map", Adapt(NewExact[uint64])}) {
 		c, err := a.New(Config[uint64]{Bytes: 1 << 16, K: 50, Hash: HashUint64(1), Seed: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -183,6 +183,11 @@ func TestSpaceSavingGuarantee(t *testing.T) {
 		for _, item := range s.Top(len(s.counters)) {
 			sum += item.Count
 		}
+		for g := s.groups[0].more; g != 0; g = s.groups[g].more {
+			if less := s.groups[g].less; s.groups[g].count <= s.groups[less].count {
+				t.Fatalf("got a group of %d after one of %d, want ascending", s.groups[g].count, s.groups[less].count)
+			}
+		}
 		if sum != in.truth.Total {
 			t.Errorf("sum of the counters: got %d, want the weight of the stream, %d", sum, in.truth.Total)
 		}
@@ -191,11 +196,13 @@ func TestSpaceSavingGuarantee(t *testing.T) {
 
 func TestMisraGriesGuarantee(t *testing.T) {
 	run(t, NewMisraGries[uint64], func(t *testing.T, m *MisraGries[uint64], in input) {
-		most := in.truth.Total / uint64(len(m.counts)+1)
-		got := map[uint64]uint64{}
+		got, sum := map[uint64]uint64{}, uint64(0)
 		for _, item := range m.Top(len(m.counts)) {
 			got[item.Key] = item.Count
+			sum += item.Count
 		}
+		// What is not in the counters was taken off one more than there are.
+		most := (in.truth.Total - sum) / uint64(len(m.counts)+1)
 		for key, n := range in.truth.Counts {
 			if got[key] > n || n-got[key] > most {
 				t.Fatalf("key %d: got %d, want at most %d below %d", key, got[key], most, n)
@@ -246,6 +253,54 @@ func TestStableSketchGuarantee(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDecay measures how often a key takes one off a count of 10 in another's
+// cell, to within five standard deviations.
+func TestDecay(t *testing.T) {
+	const trials, count = 100_000, 10
+	check := func(name string, hits int, p float64) {
+		if want := trials * p; math.Abs(float64(hits)-want) > 5*math.Sqrt(want*(1-p)) {
+			t.Errorf("%s: got %d removals of %d, want about %.0f", name, hits, trials, want)
+		}
+	}
+	stable, err := NewStableSketch(Config[uint64]{Bytes: 16 * sketchRows, Hash: HashUint64(1), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits := 0
+	for range trials {
+		for i := range stable.cells {
+			stable.cells[i] = stableCell[uint64]{uint64(i), count, 5}
+		}
+		stable.Add(99)
+		for _, c := range stable.cells {
+			hits += int(count - c.count)
+		}
+	}
+	check("Stable-Sketch", hits, 1.0/(count*5+1))
+
+	for _, minimum := range []bool{false, true} {
+		k, err := NewParallel(Config[uint64]{Bytes: 64, K: 1, Hash: HashUint64(1), Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.minimum = minimum
+		hits, contested := 0, paperRows
+		if minimum {
+			contested = 1
+		}
+		for range trials / contested {
+			for i := range k.counts {
+				k.fingerprints[i], k.counts[i] = 0, count
+			}
+			k.Add(99)
+			for _, c := range k.counts {
+				hits += int(count - c)
+			}
+		}
+		check(fmt.Sprintf("HeavyKeeper, minimum %v", minimum), hits, math.Pow(paperBase, -count))
+	}
 }
 
 // TestIndex compares with a map through random puts and drops.

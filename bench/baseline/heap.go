@@ -33,7 +33,7 @@ func (p *heap[K]) least() uint32 {
 	return p.counts[p.heap[0]]
 }
 
-// offer sets the count of a key that is in the heap, and lets in another if
+// offer raises the count of a key that is in the heap, and lets in another if
 // there is room or its count is above the smallest, whose key then leaves.
 func (p *heap[K]) offer(key K, h uint64, count uint32) {
 	if slot := p.index.find(key, h); slot >= 0 {
@@ -62,14 +62,10 @@ func (p *heap[K]) admit(key K, h uint64, count uint32) {
 	p.down(0)
 }
 
+// set raises the count of a slot.
 func (p *heap[K]) set(slot int, count uint32) {
-	old := p.counts[slot]
 	p.counts[slot] = count
-	if count > old {
-		p.down(int(p.at[slot]))
-	} else if count < old {
-		p.up(int(p.at[slot]))
-	}
+	p.down(int(p.at[slot]))
 }
 
 func (p *heap[K]) less(i, j int) bool { return p.counts[p.heap[i]] < p.counts[p.heap[j]] }

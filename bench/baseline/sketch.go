@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"sort"
 	"unsafe"
 
 	"github.com/heavykeeper-go/heavykeeper"
@@ -12,19 +13,23 @@ type Sketch[K comparable] struct {
 	*heavykeeper.Sketch[K]
 }
 
-// NewSketch returns an empty Sketch with four rows, as wide as c.Bytes allow.
+// NewSketch returns an empty Sketch with the default number of rows, the widest
+// that c.Bytes allow.
 func NewSketch[K comparable](c Config[K]) (Sketch[K], error) {
-	config := heavykeeper.Config[K]{K: c.K, Rows: sketchRows, Width: 1, Seed: c.Seed}
-	const column = 12 * sketchRows // bytes
-	smallest, err := heavykeeper.NewSketch(config)
-	if err != nil {
-		return Sketch[K]{}, err
-	}
-	config.Width += (c.Bytes - Sketch[K]{smallest}.Bytes()) / column
-	if config.Width < 1 || c.Bytes < (Sketch[K]{smallest}).Bytes() {
+	// Sizes are found by trying, because how the module lays out its memory is
+	// its own business.
+	widest := sort.Search(c.Bytes, func(width int) bool {
+		s, err := newSketch(c, width+1)
+		return err != nil || s.Bytes() > c.Bytes
+	})
+	if widest == 0 {
 		return Sketch[K]{}, errTooSmall("HeavyKeeper", c)
 	}
-	s, err := heavykeeper.NewSketch(config)
+	return newSketch(c, widest)
+}
+
+func newSketch[K comparable](c Config[K], width int) (Sketch[K], error) {
+	s, err := heavykeeper.NewSketch(heavykeeper.Config[K]{K: c.K, Width: width, Seed: c.Seed})
 	return Sketch[K]{s}, err
 }
 
