@@ -106,10 +106,7 @@ func (h *HeavyKeeper[K]) Merge(other *HeavyKeeper[K]) error {
 func (s *Sketch[K]) clone() *Sketch[K] {
 	c := *s
 	c.rows.cells = slices.Clone(s.rows.cells)
-	c.tracked.entries = slices.Clone(s.tracked.entries)
-	c.tracked.index = slices.Clone(s.tracked.index)
-	c.tracked.heap = slices.Clone(s.tracked.heap)
-	c.tracked.seen = slices.Clone(s.tracked.seen)
+	c.tracked = s.tracked.clone()
 	return &c
 }
 

@@ -52,29 +52,52 @@ func (e entry[K]) plus(lower, upper uint64) entry[K] {
 // between.
 type tracked[K comparable] struct {
 	limit   int // of entries
+	room    int // for entries
 	entries []entry[K]
 	seen    []uint64 // by heap position
 	heap    []uint32 // slots, by heap position
 
-	// index has a power-of-two number of words, at least three for each
-	// slot: a miss then mostly ends at the first. A word is 0 or the number of a slot plus one, with bits of the
-	// key's hash above that. Probing is linear.
+	// index has a power-of-two number of words, at least three for each entry
+	// there is room for: a miss then mostly ends at the first. A word is 0 or
+	// the number of a slot plus one, with bits of the key's hash above that.
+	// Probing is linear.
 	index    []uint32
 	slotMask uint32 // the slot's bits in a word
 	homeBits uint32 // shift that turns an entry's home into an index position
 }
 
-func newTracked[K comparable](k int) tracked[K] {
-	size := uint(bits.Len(uint(3*k - 1)))
-	return tracked[K]{
-		limit:    k,
-		entries:  makeAligned[entry[K]](k)[:0],
-		seen:     makeAligned[uint64](k)[:0],
-		heap:     makeAligned[uint32](k)[:0],
-		index:    makeAligned[uint32](1 << size),
-		slotMask: 1<<bits.Len(uint(k)) - 1,
-		homeBits: uint32(32 - size),
+// firstRoom is the number of entries that a tracked set has room for at first.
+// It grows with them up to its limit: a large K costs nothing by itself.
+const firstRoom = 256
+
+func newTracked[K comparable](limit int) tracked[K] {
+	t := tracked[K]{limit: limit, slotMask: 1<<bits.Len(uint(limit)) - 1}
+	t.resize(min(limit, firstRoom))
+	return t
+}
+
+// resize makes room for a number of entries that is not below that of those
+// there are.
+func (t *tracked[K]) resize(room int) {
+	words := t.index
+	t.room = room
+	t.entries = append(makeAligned[entry[K]](room)[:0], t.entries...)
+	t.seen = append(makeAligned[uint64](room)[:0], t.seen...)
+	t.heap = append(makeAligned[uint32](room)[:0], t.heap...)
+	size := bits.Len(uint(3*room - 1))
+	t.index = makeAligned[uint32](1 << size)
+	t.homeBits = uint32(32 - size)
+	for _, word := range words {
+		if word != 0 {
+			t.linkWord(word)
+		}
 	}
+}
+
+// clone returns a copy that shares nothing with t.
+func (t tracked[K]) clone() tracked[K] {
+	t.resize(t.room)
+	return t
 }
 
 // makeAligned returns a slice of n zero values that shares no cache line with
@@ -116,12 +139,17 @@ func (t *tracked[K]) find(key K, h uint64) int {
 
 // link enters slot into the index under hash h.
 func (t *tracked[K]) link(slot int, h uint64) {
+	t.linkWord(uint32(h)&^t.slotMask | uint32(slot+1))
+}
+
+// linkWord enters a word of the index at the home of its entry or after.
+func (t *tracked[K]) linkWord(word uint32) {
 	mask := uint32(len(t.index) - 1)
-	i := uint32(h>>32) >> (t.homeBits & 31)
+	i := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
 	for t.index[i&mask] != 0 {
 		i++
 	}
-	t.index[i&mask] = uint32(h)&^t.slotMask | uint32(slot+1)
+	t.index[i&mask] = word
 }
 
 // unlink removes slot from the index and moves later words of its run back
@@ -149,6 +177,9 @@ func (t *tracked[K]) unlink(slot int) {
 // push adds an entry for a key that is not tracked. The set must not be full.
 func (t *tracked[K]) push(e entry[K], h uint64) (slot int) {
 	slot = len(t.entries)
+	if slot == t.room {
+		t.resize(min(2*t.room, t.limit))
+	}
 	e.home = uint32(h >> 32)
 	t.entries = append(t.entries, e)
 	t.seen = append(t.seen, e.count)
