@@ -66,10 +66,12 @@ type trial struct {
 	on        *workload
 	algorithm baseline.Algorithm[uint64]
 	bytes, k  int
+	cells     int     // in cellsSection
 	asked     int     // keys to report, if not k
 	threshold float64 // share of the total, if heavy hitters are asked for
 
 	fits bool
+	used int // bytes
 	measure.Accuracy
 	hitters measure.Threshold
 }
@@ -105,6 +107,7 @@ func (t *trial) run(l *lab) {
 	}
 	t.fits = true
 	t.on.feed(c)
+	t.used = c.Bytes()
 	asked := t.asked
 	if asked == 0 {
 		asked = t.k

@@ -50,7 +50,7 @@ func run(o options) error {
 	started := time.Now()
 	var sections []string
 	for _, section := range []func(*lab) (string, error){
-		workloadSection, memorySection, crossingSection, paperSection, thresholdSection,
+		workloadSection, memorySection, crossingSection, cellsSection, paperSection, thresholdSection,
 		timeSection, coresSection, peersSection,
 	} {
 		text, err := section(l)

@@ -15,37 +15,52 @@ import (
 // contender is something whose time is taken.
 type contender struct {
 	name string
-	// pass counts the keys from empty.
-	pass func(keys []uint64)
+	// empty returns a function that counts keys from empty. Only that is timed.
+	empty func() (count func(keys []uint64))
+}
+
+// contenders returns all algorithms and ways to use this one. A configuration
+// that fits all of them has no errors.
+func (l *lab) contenders() []contender {
+	config := l.config(96<<10, 1000)
+	all := []contender{{ownName, func() func([]uint64) {
+		s, _ := baseline.NewSketch(config)
+		return func(keys []uint64) {
+			for _, key := range keys {
+				s.Add(key)
+			}
+		}
+	}}, {"HeavyKeeper, AddBatch of 64", func() func([]uint64) {
+		s, _ := baseline.NewSketch(config)
+		return func(keys []uint64) {
+			for batch := range slices.Chunk(keys, 64) {
+				s.AddBatch(batch)
+			}
+		}
+	}}, {mapName, func() func([]uint64) {
+		counts := map[uint64]uint64{}
+		return func(keys []uint64) {
+			for _, key := range keys {
+				counts[key]++
+			}
+		}
+	}}}
+	for _, a := range l.algorithms[1:] {
+		all = append(all, contender{a.Name, func() func([]uint64) {
+			c, _ := a.New(config)
+			return func(keys []uint64) {
+				for _, key := range keys {
+					c.Add(key)
+				}
+			}
+		}})
+	}
+	return all
 }
 
 // timeSection takes the time of one update, one goroutine.
 func timeSection(l *lab) (string, error) {
-	config := l.config(96<<10, 1000)
-	contenders := []contender{{ownName, func(keys []uint64) {
-		s, _ := baseline.NewSketch(config)
-		for _, key := range keys {
-			s.Add(key)
-		}
-	}}, {"HeavyKeeper, AddBatch of 64", func(keys []uint64) {
-		s, _ := baseline.NewSketch(config)
-		for batch := range slices.Chunk(keys, 64) {
-			s.AddBatch(batch)
-		}
-	}}, {mapName, func(keys []uint64) {
-		counts := map[uint64]uint64{}
-		for _, key := range keys {
-			counts[key]++
-		}
-	}}}
-	for _, a := range l.algorithms[1:] {
-		contenders = append(contenders, contender{a.Name, func(keys []uint64) {
-			c, _ := a.New(config)
-			for _, key := range keys {
-				c.Add(key)
-			}
-		}})
-	}
+	contenders := l.contenders()
 	skews := []float64{0.6, 0.8, 1.0, 1.2, 1.4}
 	t := table{header: []string{"ns/update"}}
 	columns := make([][]string, len(skews))
@@ -84,9 +99,10 @@ func (l *lab) times(section string, contenders []contender, keys []uint64) []flo
 	took := make([][]float64, len(contenders))
 	for range l.passes {
 		for i, c := range contenders {
+			count := c.empty()
 			runtime.GC()
 			started := time.Now()
-			c.pass(keys)
+			count(keys)
 			took[i] = append(took[i], float64(time.Since(started).Nanoseconds())/float64(len(keys)))
 			l.progress.step()
 		}
@@ -115,11 +131,11 @@ func coresSection(l *lab) (string, error) {
 		for i, n := range counts {
 			x[i] = float64(n)
 			t.header = append(t.header, fmt.Sprintf("%d goroutines", n))
-			for j, ns := range l.times(fmt.Sprintf("cores, %s, %d", w.name, n), concurrent(l, n), w.keys) {
-				name := concurrent(l, n)[j].name
+			all := concurrent(l, n)
+			for j, ns := range l.times(fmt.Sprintf("cores, %s, %d", w.name, n), all, w.keys) {
 				if i == 0 {
-					lines = append(lines, line{name: name})
-					t.add(name)
+					lines = append(lines, line{name: all[j].name})
+					t.add(all[j].name)
 				}
 				rate := 1000 / ns
 				lines[j].points = append(lines[j].points, point{float64(n), rate})
@@ -161,30 +177,34 @@ func concurrent(l *lab, n int) []contender {
 			mu.Unlock()
 		}
 	}
-	one := func(add func(uint64)) func(part []uint64) {
-		return func(part []uint64) {
-			for _, key := range part {
-				add(key)
-			}
+	parts := func(add func(uint64)) func([]uint64) {
+		return func(keys []uint64) {
+			split(keys, n, func(part []uint64) {
+				for _, key := range part {
+					add(key)
+				}
+			})
 		}
 	}
 	return []contender{
-		{"AddBatch of 64", func(keys []uint64) {
+		{"AddBatch of 64", func() func([]uint64) {
 			h := keeper()
-			split(keys, n, func(part []uint64) {
-				for batch := range slices.Chunk(part, 64) {
-					h.AddBatch(batch)
-				}
-			})
+			return func(keys []uint64) {
+				split(keys, n, func(part []uint64) {
+					for batch := range slices.Chunk(part, 64) {
+						h.AddBatch(batch)
+					}
+				})
+			}
 		}},
-		{"Add", func(keys []uint64) { split(keys, n, one(keeper().Add)) }},
-		{"Sketch, one lock", func(keys []uint64) {
+		{"Add", func() func([]uint64) { return parts(keeper().Add) }},
+		{"Sketch, one lock", func() func([]uint64) {
 			s, _ := heavykeeper.NewSketch(config)
-			split(keys, n, one(locked(s.Add)))
+			return parts(locked(s.Add))
 		}},
-		{"Textbook, one lock", func(keys []uint64) {
+		{"Textbook, one lock", func() func([]uint64) {
 			k, _ := baseline.NewMinimum(l.config(4*width*12, 100))
-			split(keys, n, one(locked(k.Add)))
+			return parts(locked(k.Add))
 		}},
 	}
 }

@@ -163,14 +163,14 @@ const workloadNote = `- *uniform*: all keys alike. The top K are whichever chanc
 `
 
 const aheadNote = `Why: the two that come up most are leaner, not better by the cell. A cell of the
-textbook's minimum version has 6 bytes and an entry of its list 28, since it gives no
-bounds; Stable-Sketch has cells of 16 bytes with the keys in them, and no list.
+textbook's minimum version has 6 bytes and an entry of its list 28, since it gives
+no bounds; Stable-Sketch has cells of 16 bytes with the keys in them, and no list.
 HeavyKeeper spends 12 bytes a cell and some 60 an entry to know an upper and a
 lower bound of every key and to count tracked keys exactly. So where memory per K
-is short it has a third of the textbook's cells, and on flat streams, where many
-keys are nearly as heavy as the K-th, that shows: "Where the lines cross" gives
-the memory from which on it does not. On uniform streams the list is a matter of
-luck for all.
+is short it has a third of the textbook's cells. By the cell it is ahead, as "By
+the cell" shows; by the byte, on flat streams, where many keys are nearly as heavy
+as the K-th, it is not: "Where the lines cross" gives the memory from which on it
+is. On uniform streams the list is a matter of luck for all.
 
 *bursts* is HeavyKeeper's weak spot by design, in whichever form: collision decay
 protects large counts, so a cell whose owner's burst is over stays its own, and
