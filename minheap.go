@@ -70,9 +70,9 @@ type tracked[K comparable] struct {
 // It grows with them up to its limit: a large K costs nothing by itself.
 const firstRoom = 256
 
-func newTracked[K comparable](limit int) tracked[K] {
+func newTracked[K comparable](limit, room int) tracked[K] {
 	t := tracked[K]{limit: limit, slotMask: 1<<bits.Len(uint(limit)) - 1}
-	t.resize(min(limit, firstRoom))
+	t.resize(min(room, limit))
 	return t
 }
 

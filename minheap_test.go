@@ -50,7 +50,7 @@ func TestTrackedAgainstMap(t *testing.T) {
 		for _, k := range []int{1, 2, 3, 5, 16, 33} {
 			t.Run(fmt.Sprintf("%s/k=%d", name, k), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(41, uint64(k)))
-				set := newTracked[int](k)
+				set := newTracked[int](k, firstRoom)
 				want, slots := map[int]uint64{}, map[int]int{}
 				for step := range 2000 {
 					key := r.IntN(4 * k)
@@ -110,7 +110,7 @@ func least(counts map[int]uint64) uint64 {
 func TestLeastIsTheLeast(t *testing.T) {
 	for _, k := range []int{1, 2, 3, 100, 100000} {
 		r := rand.New(rand.NewPCG(43, 44))
-		set := newTracked[int](k)
+		set := newTracked[int](k, firstRoom)
 		for i := range k {
 			require.False(t, set.full())
 			require.Equal(t, i, set.push(entry[int]{key: i, count: r.Uint64N(1000)}, mix(uint64(i))))
@@ -137,7 +137,7 @@ func TestLeastIsTheLeast(t *testing.T) {
 
 func TestIndexSize(t *testing.T) {
 	for k := 1; k < 5000; k++ {
-		set := newTracked[int32](k)
+		set := newTracked[int32](k, firstRoom)
 		n := len(set.index)
 		require.Zero(t, n&(n-1), "k %d", k)
 		require.GreaterOrEqual(t, n, 3*k)
@@ -180,7 +180,7 @@ func TestEntryBounds(t *testing.T) {
 func TestScaledEntriesKeepBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(45, 46))
 	for range 5000 {
-		set := newTracked[int](1)
+		set := newTracked[int](1, firstRoom)
 		count, slack := r.Uint64()>>r.IntN(64), r.Uint32()>>r.IntN(32)
 		set.push(entry[int]{count: count, slack: slack}, 0)
 		before := set.entries[0].upper()

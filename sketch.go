@@ -46,11 +46,11 @@ type Sketch[K comparable] struct {
 
 // NewSketch returns an empty Sketch. It fails if a parameter is out of range.
 func NewSketch[K comparable](config Config[K]) (*Sketch[K], error) {
-	config.Stripes = max(config.Stripes, 1)
 	config, err := config.resolve()
 	if err != nil {
 		return nil, err
 	}
+	config.Stripes = 1
 	return newSketch(config, newKeys(config), newDecay(config.Base)), nil
 }
 
@@ -63,7 +63,7 @@ func newSketch[K comparable](config Config[K], keys keys[K], decay decay) *Sketc
 // init makes a new sketch of s.
 func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay) {
 	*s = Sketch[K]{
-		tracked: newTracked[K](slots(config.K)),
+		tracked: newTracked[K](slots(config.K), firstRoom),
 		keys:    keys,
 		rows:    newRows(config.Rows, config.Width, config.Seed),
 		decay:   decay,
@@ -326,11 +326,15 @@ func (s *Sketch[K]) scale(r ratio) {
 	s.faded = r.down(s.faded)
 }
 
+// totals returns the weight of all updates, unfaded, and faded in units.
+func (s *Sketch[K]) totals() (total, faded uint64) {
+	return addSaturated(s.total, s.since), addSaturated(s.faded, mulSaturated(s.since, s.fading.unit))
+}
+
 // fold adds the weight seen since the last call to the totals. It must be
 // called before the unit changes.
 func (s *Sketch[K]) fold() {
-	s.total = addSaturated(s.total, s.since)
-	s.faded = addSaturated(s.faded, mulSaturated(s.since, s.fading.unit))
+	s.total, s.faded = s.totals()
 	s.since = 0
 }
 
@@ -503,8 +507,9 @@ type census struct {
 }
 
 func (s *Sketch[K]) census() census {
+	total, weight := s.totals()
 	c := census{Stats: Stats{
-		Total:      addSaturated(s.total, s.since),
+		Total:      total,
 		Admissions: s.admissions,
 		Evictions:  s.evictions,
 		Ignored:    s.ignored,
@@ -512,7 +517,6 @@ func (s *Sketch[K]) census() census {
 		Exact:      !s.inexact,
 		Bytes:      s.bytes(),
 	}}
-	weight := addSaturated(s.faded, mulSaturated(s.since, s.fading.unit))
 	c.weight = s.fading.interval(weight, weight)
 	tracked := uint64(0)
 	for i := range s.tracked.entries {

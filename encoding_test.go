@@ -1,0 +1,237 @@
+package heavykeeper
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	_ encoding.BinaryMarshaler   = (*Sketch[int])(nil)
+	_ encoding.BinaryAppender    = (*Sketch[int])(nil)
+	_ encoding.BinaryUnmarshaler = (*Sketch[int])(nil)
+	_ encoding.BinaryMarshaler   = (*HeavyKeeper[int])(nil)
+	_ encoding.BinaryAppender    = (*HeavyKeeper[int])(nil)
+	_ encoding.BinaryUnmarshaler = (*HeavyKeeper[int])(nil)
+)
+
+// tile is a key type with an encoding of its own.
+type tile struct{ x, y int8 }
+
+func (p tile) MarshalBinary() ([]byte, error) { return []byte{byte(p.x), byte(p.y)}, nil }
+
+func (p *tile) UnmarshalBinary(data []byte) error {
+	if len(data) != 2 {
+		return fmt.Errorf("a tile of %d bytes", len(data))
+	}
+	p.x, p.y = int8(data[0]), int8(data[1])
+	return nil
+}
+
+// testRoundTrip takes sketches of K, whose keys are made by key, in several
+// states through their encoding, and on with equal updates.
+func testRoundTrip[K comparable](t *testing.T, key func(i int) K) {
+	for name, config := range map[string]Config[K]{
+		"plain":  {K: 5, Width: 7, Seed: 3},
+		"faded":  {K: 5, Width: 7, Alpha: 0.1, Base: 1.2},
+		"hashed": {K: 300, Rows: 1, Width: 1, Hash: func(k K) uint64 { return xxhash.Sum64String(fmt.Sprint(k)) }},
+	} {
+		for _, steps := range []int{0, 3, 2000} {
+			t.Run(fmt.Sprintf("%s/steps=%d", name, steps), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, uint64(steps)))
+				s := must(NewSketch(config))
+				if steps == 2000 {
+					for i, x := range []string{"", "\x00", "a\x00b", "\xff"} {
+						if k, ok := any(x).(K); ok {
+							s.AddN(k, uint32(1000+i))
+						}
+					}
+				}
+				play := func(s *Sketch[K], r *rand.Rand) {
+					for range steps {
+						s.AddN(key(skewed(r, 120)), r.Uint32N(5))
+						if r.IntN(50) == 0 {
+							s.Fade()
+						}
+					}
+				}
+				play(s, r)
+				data, err := s.MarshalBinary()
+				require.NoError(t, err)
+				require.Equal(t, append([]byte("x"), data...), must(s.AppendBinary([]byte("x"))))
+
+				restored := must(NewSketch(config))
+				restored.Add(key(77))
+				receivers := []*Sketch[K]{restored}
+				if config.Hash == nil {
+					receivers = append(receivers, new(Sketch[K]))
+				}
+				for _, c := range receivers {
+					require.NoError(t, c.UnmarshalBinary(data))
+				}
+				clear(data) // nothing may refer to it
+				play(s, rand.New(rand.NewPCG(8, 8)))
+				for _, c := range receivers {
+					play(c, rand.New(rand.NewPCG(8, 8)))
+					checkShape(t, c)
+					require.Equal(t, s.Top(0), c.Top(0))
+					for i := range 120 {
+						require.Equal(t, s.Estimate(key(i)), c.Estimate(key(i)))
+					}
+					a, b := s.Stats(), c.Stats()
+					a.Bytes, b.Bytes = 0, 0
+					require.Equal(t, a, b)
+					require.NoError(t, c.Merge(s))
+				}
+			})
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	type name string
+	t.Run("string", func(t *testing.T) { testRoundTrip(t, func(i int) string { return fmt.Sprint(i) }) })
+	t.Run("named string", func(t *testing.T) { testRoundTrip(t, func(i int) name { return name(fmt.Sprint(i)) }) })
+	t.Run("int", func(t *testing.T) { testRoundTrip(t, func(i int) int { return -i }) })
+	t.Run("int8", func(t *testing.T) { testRoundTrip(t, func(i int) int8 { return int8(-i) }) })
+	t.Run("uint16", func(t *testing.T) { testRoundTrip(t, func(i int) uint16 { return uint16(i * 500) }) })
+	t.Run("int32", func(t *testing.T) { testRoundTrip(t, func(i int) int32 { return int32(-i) << 20 }) })
+	t.Run("uint64", func(t *testing.T) { testRoundTrip(t, func(i int) uint64 { return uint64(i) << 50 }) })
+	t.Run("tile", func(t *testing.T) { testRoundTrip(t, func(i int) tile { return tile{int8(i), 1} }) })
+}
+
+func TestRoundTripOfStripes(t *testing.T) {
+	config := Config[string]{K: 10, Width: 20, Stripes: 3, Alpha: 0.2}
+	h := must(New(config))
+	hammer(8, func(worker int, r *rand.Rand) {
+		for range 2000 {
+			h.Add(fmt.Sprint(skewed(r, 300)))
+		}
+		h.Fade()
+	})
+	data, err := h.MarshalBinary()
+	require.NoError(t, err)
+	for _, restored := range []*HeavyKeeper[string]{new(HeavyKeeper[string]), must(New(config))} {
+		require.NoError(t, restored.UnmarshalBinary(data))
+		require.Equal(t, h.Top(0), restored.Top(0))
+		require.Equal(t, data, must(restored.MarshalBinary()))
+		require.NoError(t, must(New(config)).Merge(restored))
+	}
+}
+
+// seal recomputes the checksum of an encoding that a test has changed.
+func seal(data []byte) []byte {
+	body := data[:len(data)-trailerBytes]
+	return little.AppendUint64(body[:len(body):len(body)], xxhash.Sum64(body))
+}
+
+// malformed are changes to an encoding that have to be found out. FuzzDecode
+// starts from them.
+var malformed = []struct {
+	name   string
+	change func(data []byte) []byte
+	want   error
+}{
+	{"empty", func([]byte) []byte { return nil }, ErrFormat},
+	{"only a header", func(d []byte) []byte { return d[:headerBytes] }, ErrFormat},
+	{"cut short", func(d []byte) []byte { return d[:len(d)-1] }, ErrFormat},
+	{"cut short and sealed", func(d []byte) []byte { return seal(d[:len(d)-9]) }, ErrFormat},
+	{"trailing bytes", func(d []byte) []byte { return append(d, 0) }, ErrFormat},
+	{"trailing bytes sealed", func(d []byte) []byte { return seal(append(d, 0)) }, ErrFormat},
+	{"a bit flipped", func(d []byte) []byte { d[len(d)/2] ^= 1; return d }, ErrFormat},
+	{"magic", func(d []byte) []byte { d[0] = 'h'; return seal(d) }, ErrFormat},
+	{"version", func(d []byte) []byte { d[4] = 2; return seal(d) }, ErrFormat},
+	{"object", func(d []byte) []byte { d[5] = 9; return seal(d) }, ErrMismatch},
+	{"key form", func(d []byte) []byte { d[6] = integerForm; return seal(d) }, ErrMismatch},
+	{"K zero", func(d []byte) []byte { return seal(put32(d, 8, 0)) }, ErrFormat},
+	{"K huge", func(d []byte) []byte { return seal(put32(d, 8, math.MaxUint32)) }, ErrFormat},
+	{"Rows huge", func(d []byte) []byte { return seal(put32(d, 12, math.MaxUint32)) }, ErrFormat},
+	{"Width huge", func(d []byte) []byte { return seal(put32(d, 16, 1<<25)) }, ErrMismatch},
+	{"Rows x Width wrap", func(d []byte) []byte { return seal(put32(put32(d, 12, 16), 16, 1<<28)) }, ErrFormat},
+	{"Stripes huge", func(d []byte) []byte { return seal(put32(d, 20, 4096)) }, ErrMismatch},
+	{"Base NaN", func(d []byte) []byte { return seal(put64(d, 24, math.Float64bits(math.NaN()))) }, ErrFormat},
+	{"Alpha one", func(d []byte) []byte { return seal(put64(d, 32, math.Float64bits(1))) }, ErrFormat},
+	{"Seed", func(d []byte) []byte { return seal(put64(d, 40, 99)) }, ErrMismatch},
+	{"hash probe", func(d []byte) []byte { return seal(put64(d, 48, 99)) }, ErrMismatch},
+	{"unit", func(d []byte) []byte { return seal(put64(d, 56, math.Float64bits(math.Inf(1)))) }, ErrFormat},
+	{"random state", func(d []byte) []byte { return seal(put64(d, 64, 0)) }, ErrFormat},
+	{"flags", func(d []byte) []byte { return seal(put32(d, 144, 255)) }, ErrFormat},
+	{"tracked keys", func(d []byte) []byte { return seal(put32(d, 148, math.MaxUint32)) }, ErrFormat},
+	{"more tracked keys", func(d []byte) []byte { return seal(put32(d, 148, 3)) }, ErrMismatch},
+	{"key hash", func(d []byte) []byte { return seal(put32(d, 152, 1)) }, ErrMismatch},
+	{"count beyond the total", func(d []byte) []byte { return seal(put64(d, 156, 1<<60)) }, ErrFormat},
+	{"key length", func(d []byte) []byte { return seal(put32(d, 168, math.MaxUint32)) }, ErrFormat},
+	{"key twice", func(d []byte) []byte { copy(d[173:194], d[152:173]); return seal(d) }, ErrFormat},
+	{"heap slot twice", func(d []byte) []byte { return seal(put32(d, 202, little.Uint32(d[214:]))) }, ErrFormat},
+	{"heap slot", func(d []byte) []byte { return seal(put32(d, 202, 2)) }, ErrFormat},
+	{"heap ahead of count", func(d []byte) []byte { return seal(put64(d, 194, 1<<50)) }, ErrFormat},
+	{"heap order", func(d []byte) []byte { return seal(put64(d, 206, 0)) }, ErrFormat},
+	{"saturated cell", func(d []byte) []byte { return seal(put32(d, 226, saturated)) }, ErrFormat},
+}
+
+func put32(d []byte, at int, x uint32) []byte { little.PutUint32(d[at:], x); return d }
+func put64(d []byte, at int, x uint64) []byte { little.PutUint64(d[at:], x); return d }
+
+// twoKeys is the sketch whose encoding malformed knows the places of.
+func twoKeys() *Sketch[string] {
+	s := must(NewSketch(Config[string]{K: 2, Rows: 1, Width: 3}))
+	s.AddN("a", 5)
+	s.AddN("b", 7)
+	return s
+}
+
+func TestDecodeRefusesMalformed(t *testing.T) {
+	good := must(twoKeys().MarshalBinary())
+	require.NoError(t, new(Sketch[string]).UnmarshalBinary(good))
+	for _, test := range malformed {
+		t.Run(test.name, func(t *testing.T) {
+			data := test.change(append([]byte(nil), good...))
+			s := must(NewSketch(Config[string]{K: 2, Rows: 1, Width: 3}))
+			s.Add("kept")
+			err := s.UnmarshalBinary(data)
+			require.ErrorIs(t, err, test.want)
+			require.Equal(t, []Item[string]{{"kept", Estimate{1, 1, 1}}}, s.Top(0))
+			checkShape(t, s)
+
+			fresh := new(Sketch[string])
+			require.Error(t, fresh.UnmarshalBinary(data))
+			require.Equal(t, new(Sketch[string]), fresh)
+		})
+	}
+}
+
+func TestDecodeRefusesOtherObjects(t *testing.T) {
+	data := must(twoKeys().MarshalBinary())
+	base := Config[string]{K: 2, Rows: 1, Width: 3}
+	for name, change := range map[string]func(*Config[string]){
+		"K = 2, the receiver's is 3":        func(c *Config[string]) { c.K = 3 },
+		"Rows = 1, the receiver's is 2":     func(c *Config[string]) { c.Rows = 2 },
+		"Width = 3, the receiver's is 4":    func(c *Config[string]) { c.Width = 4 },
+		"Base = 1.08, the receiver's is 2":  func(c *Config[string]) { c.Base = 2 },
+		"Alpha = 0, the receiver's is 0.5":  func(c *Config[string]) { c.Alpha = 0.5 },
+		"Seed = 0, the receiver's is 1":     func(c *Config[string]) { c.Seed = 1 },
+		"the zero key hashes to":            func(c *Config[string]) { c.Hash = func(string) uint64 { return 5 } },
+		"object 1 with keys of form 1 and ": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if change == nil {
+				require.ErrorContains(t, new(HeavyKeeper[string]).UnmarshalBinary(data), name)
+				require.ErrorIs(t, new(Sketch[int]).UnmarshalBinary(data), ErrMismatch)
+				return
+			}
+			config := base
+			change(&config)
+			err := must(NewSketch(config)).UnmarshalBinary(data)
+			require.ErrorIs(t, err, ErrMismatch)
+			require.ErrorContains(t, err, name)
+		})
+	}
+	_, err := must(NewSketch(Config[float64]{K: 1})).MarshalBinary()
+	require.ErrorIs(t, err, ErrKeyType)
+	require.ErrorIs(t, new(Sketch[float64]).UnmarshalBinary(data), ErrKeyType)
+}
