@@ -117,9 +117,12 @@ func (c *counter[K]) admit(slot int, key K, hash uint64, n uint32) {
 
 // enter returns the ring position of the slot of an event that is not in
 // [from, to), having turned the wheel if that slot is to come. ok is false if
-// the slot has left the window.
+// the slot has left the window. t need not be set if since is near.
 func (c *counter[K]) enter(g *grid, t time.Time, since time.Duration, n uint32) (at int, ok bool) {
 	number, offset := g.locate(t, since)
+	if near(since) {
+		t = g.start.Add(since)
+	}
 	if !c.started {
 		c.started, c.first = true, t
 		c.wheel.number, c.oldest = number, number
@@ -148,7 +151,7 @@ func (c *counter[K]) enter(g *grid, t time.Time, since time.Duration, n uint32) 
 // remember sets from and to for the slot of an event, the current one.
 func (c *counter[K]) remember(g *grid, since, offset time.Duration) {
 	c.from, c.to = 0, 0
-	if since > maxSpan || since < -maxSpan {
+	if !near(since) {
 		return
 	}
 	// The first event ever may yet be found to have come later than another.

@@ -207,7 +207,7 @@ func TestRandomProgramsKeepBounds(t *testing.T) {
 			heavy:  i%4 == 0,
 			jitter: []int{0, 1, 4, 40}[r.IntN(4)],
 			turn:   0.02 + 0.3*r.Float64(),
-			steps:  300,
+			steps:  250,
 		}
 		p.config.Candidates = p.config.K + r.IntN(4)
 		t.Run(p.String(), func(t *testing.T) { p.run(t, r) })

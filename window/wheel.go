@@ -32,10 +32,13 @@ func newGrid(start time.Time, slot time.Duration) grid {
 // way, only t itself is to be relied on.
 func (g *grid) since(t time.Time) time.Duration { return t.Sub(g.start) }
 
+// near reports whether since says all about a time.
+func near(since time.Duration) bool { return since <= maxSpan && since >= -maxSpan }
+
 // locate returns the slot that t is in, and t's offset in it. since must be
-// g.since(t).
+// g.since(t); t itself does not matter if that is near.
 func (g *grid) locate(t time.Time, since time.Duration) (number int64, offset time.Duration) {
-	if since > maxSpan || since < -maxSpan {
+	if !near(since) {
 		return g.divide(t)
 	}
 	n, rest := floorDiv(int64(since+g.offset), int64(g.slot))

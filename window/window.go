@@ -70,9 +70,8 @@ func New[K comparable](config Config[K]) (*HeavyKeeper[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	// Fail before anything large is made.
 	small := config
-	small.Candidates = 1
+	small.Candidates, small.Rows, small.Width = 1, 1, 1
 	keys, err := small.newSketch()
 	if err != nil {
 		return nil, err
@@ -101,8 +100,8 @@ func (h *HeavyKeeper[K]) Add(key K) { h.AddN(key, 1) }
 // AddN counts n occurrences of key now. It is shorthand for
 // AddAt(time.Now(), key, n).
 func (h *HeavyKeeper[K]) AddN(key K, n uint32) {
-	now := h.now()
-	h.update(now, h.grid.since(now), key, h.keys.Hash(key), n)
+	// Only a time far from now needs more than since.
+	h.update(time.Time{}, time.Since(h.grid.start), key, h.keys.Hash(key), n)
 }
 
 // now is time.Now() without a look at the wall clock.
