@@ -100,7 +100,7 @@ func TestTraces(t *testing.T) {
 	if folder == "" {
 		t.Skip("TRACES is not set: TRACES=folder measures its *.u32.gz and *.txt.gz")
 	}
-	paths, err := filepath.Glob(filepath.Join(folder, "*.gz"))
+	paths, err := filepath.Glob(filepath.Join(stream.Find(folder, ".."), "*.gz"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%s: no *.gz: %v", folder, err)
 	}

@@ -11,10 +11,16 @@
 //
 //	KEYS=file go test -bench Keys ./bench
 //
-// does the same on a file of yours, one key a line, plain or gzip (.gz).
+// does the same on a file of yours, one key a line, plain or gzip (.gz). Without
+// KEYS it counts the text.
 //
 //	TRACES=folder go test -run Traces -v ./bench
 //
 // checks accuracy, and the bounds of every key, on each *.txt.gz (words) and
-// *.u32.gz (little-endian integers) of a folder.
+// *.u32.gz (little-endian integers) of a folder. Relative names are looked up
+// here and in the module's root.
+//
+//	go -C bench/report run .
+//
+// compares many more algorithms and streams, and writes REPORT.md with plots.
 package bench

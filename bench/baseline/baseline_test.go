@@ -65,9 +65,11 @@ func run[C Counter[uint64]](t *testing.T, build func(Config[uint64]) (C, error),
 	}
 }
 
+// TestBudget checks bytes when all is full.
 func TestBudget(t *testing.T) {
+	keys := stream.Zipf(1, 0.5, 5000, 20_000)
 	for _, a := range All[uint64]() {
-		for size := range 3000 {
+		for size := 0; size < 3000; size += 7 {
 			c := config()
 			c.Bytes = size
 			c.K = 10
@@ -78,9 +80,36 @@ func TestBudget(t *testing.T) {
 				}
 				continue
 			}
-			if got := counter.Bytes(); got > size || got < size-200 {
-				t.Errorf("%s: got %d bytes, want %d at most, less 200 at least", a.Name, got, size)
+			if size%10 == 0 {
+				for _, key := range keys {
+					counter.Add(key)
+				}
 			}
+			got := counter.Bytes()
+			if size%10 == 0 && got < size-80 || got > size {
+				t.Errorf("%s: got %d bytes, want %d at most, less 80 at least", a.Name, got, size)
+			}
+		}
+	}
+}
+
+// TestBudgetOfStrings checks that the size of a key is counted, its text apart.
+func TestBudgetOfStrings(t *testing.T) {
+	const size = 1 << 14
+	for _, a := range All[string]() {
+		c, err := a.New(Config[string]{Bytes: size, K: 100, Hash: HashString(1), Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10_000 {
+			c.Add(fmt.Sprintf("%08d", i))
+		}
+		text := 0
+		if s, ok := c.(Sketch[string]); ok {
+			text = 8 * s.Stats().Tracked
+		}
+		if got := c.Bytes() - text; got > size || got < size-100 {
+			t.Errorf("%s: got %d bytes, want %d at most, less 100 at least", a.Name, got, size)
 		}
 	}
 }

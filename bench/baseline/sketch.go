@@ -1,7 +1,6 @@
 package baseline
 
 import (
-	"sort"
 	"unsafe"
 
 	"github.com/heavykeeper-go/heavykeeper"
@@ -14,18 +13,38 @@ type Sketch[K comparable] struct {
 }
 
 // NewSketch returns an empty Sketch with the default number of rows, the widest
-// that c.Bytes allow.
+// that c.Bytes allow when it is full.
 func NewSketch[K comparable](c Config[K]) (Sketch[K], error) {
-	// Sizes are found by trying, because how the module lays out its memory is
-	// its own business.
-	widest := sort.Search(c.Bytes, func(width int) bool {
-		s, err := newSketch(c, width+1)
-		return err != nil || s.Bytes() > c.Bytes
-	})
-	if widest == 0 {
+	entries, column, err := costs(c)
+	if err != nil {
+		return Sketch[K]{}, err
+	}
+	width := (c.Bytes - entries) / column
+	if width < 1 {
 		return Sketch[K]{}, errTooSmall("HeavyKeeper", c)
 	}
-	return newSketch(c, widest)
+	return newSketch(c, width)
+}
+
+// costs returns the bytes of a full tracked set, and of one cell in each row.
+// They are found by trying, with integers, because how the module lays out its
+// memory is its own business; its tracked set grows as it fills.
+func costs[K comparable](c Config[K]) (entries, column int, err error) {
+	probe := Config[uint64]{K: c.K}
+	one, err := newSketch(probe, 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	two, err := newSketch(probe, 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	column = two.Bytes() - one.Bytes()
+	for key := range 4 * uint64(c.K) {
+		one.Add(key)
+	}
+	larger := sizeOf[K]() - sizeOf[uint64]()
+	return one.Bytes() - column + one.Stats().Tracked*larger, column, nil
 }
 
 func newSketch[K comparable](c Config[K], width int) (Sketch[K], error) {
@@ -44,7 +63,8 @@ func (s Sketch[K]) Top(n int) []measure.Item[K] {
 }
 
 // Bytes implements [Counter]: what the sketch itself reports, less the fixed
-// size of the object, which is left out for all algorithms.
+// size of the object, which is left out for all algorithms. It includes the text
+// of string keys.
 func (s Sketch[K]) Bytes() int {
 	return s.Stats().Bytes - int(unsafe.Sizeof(*s.Sketch))
 }

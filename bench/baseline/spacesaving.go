@@ -31,7 +31,7 @@ type group struct {
 
 // NewSpaceSaving returns an empty SpaceSaving.
 func NewSpaceSaving[K comparable](c Config[K]) (*SpaceSaving[K], error) {
-	n := c.Bytes/(indexBytes[K]()+sizeOf[counter]()+sizeOf[group]()) - 2
+	n := (c.Bytes - 2*sizeOf[group]()) / (indexBytes[K]() + sizeOf[counter]() + sizeOf[group]())
 	if n < 1 {
 		return nil, errTooSmall("Space-Saving", c)
 	}

@@ -29,7 +29,7 @@ func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "use a twentieth of the events and write quick.md, leaving REPORT.md alone")
 	flag.Uint64Var(&o.seed, "seed", 1, "`seed` of the streams and of the algorithms")
-	flag.StringVar(&o.keys, "keys", "", "also count this `file`, one key a line, plain or .gz")
+	flag.StringVar(&o.keys, "keys", "", "also count this `file`, one key a line, plain or .gz; relative names are looked up here and in the module's root")
 	flag.StringVar(&o.out, "out", "..", "`folder` to write to")
 	flag.Parse()
 	if err := run(o); err != nil {

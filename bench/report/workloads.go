@@ -42,7 +42,7 @@ func (l *lab) workloads() (names []string, make map[string]func() (*workload, er
 		func() []uint32 { return stream.Weights(l.seed, 20, l.events/5) })
 	l.addFile(&names, make, "Opticks", stream.Opticks)
 	if l.options.keys != "" {
-		l.addFile(&names, make, filepath.Base(l.options.keys), func() ([]string, error) { return stream.Lines(l.options.keys) })
+		l.addFile(&names, make, filepath.Base(l.options.keys), func() ([]string, error) { return stream.Lines(stream.Find(l.options.keys, "../..")) })
 	}
 	return names, make
 }

@@ -57,6 +57,16 @@ func Uint32s(path string) ([]uint64, error) {
 	return keys, nil
 }
 
+// Find returns path, or where there is no such file and path is relative, path
+// as seen from the folder base. Tests do not run in the folder where a user
+// named the file.
+func Find(path, base string) string {
+	if _, err := os.Stat(path); err == nil || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(base, path)
+}
+
 // scan returns the tokens of a file after clean, without the empty ones. Equal
 // tokens share one string.
 func scan(path string, split bufio.SplitFunc, clean func(string) string) ([]string, error) {

@@ -170,3 +170,17 @@ func TestNumber(t *testing.T) {
 		t.Errorf("got %v, want the first and the last alike", got)
 	}
 }
+
+func TestFind(t *testing.T) {
+	path := write(t, "keys", "a")
+	base, name := filepath.Split(path)
+	for _, test := range [][3]string{
+		{path, "elsewhere", path},
+		{name, base, path},
+		{filepath.Join(base, "none"), "elsewhere", filepath.Join(base, "none")},
+	} {
+		if got := Find(test[0], test[1]); got != test[2] {
+			t.Errorf("Find(%q, %q): got %q, want %q", test[0], test[1], got, test[2])
+		}
+	}
+}
