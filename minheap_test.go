@@ -50,14 +50,16 @@ func TestTrackedAgainstMap(t *testing.T) {
 		for _, k := range []int{1, 2, 3, 5, 16, 33} {
 			t.Run(fmt.Sprintf("%s/k=%d", name, k), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(41, uint64(k)))
-				set := newTracked[int](k, firstRoom)
+				set := newTracked[int](k, 1) // grows under way
 				want, slots := map[int]uint64{}, map[int]int{}
 				for step := range 2000 {
 					key := r.IntN(4 * k)
 					h := hash(key)
 					slot := set.find(key, h)
 					_, known := want[key]
-					require.Equal(t, known, slot >= 0, "key %d", key)
+					if known != (slot >= 0) {
+						require.Failf(t, "find", "key %d: got slot %d, tracked %v", key, slot, known)
+					}
 					switch {
 					case known:
 						require.Equal(t, slots[key], slot, "the slot of key %d moved", key)
@@ -87,8 +89,11 @@ func TestTrackedAgainstMap(t *testing.T) {
 							want[key] /= 4
 						}
 					}
-					checkTracked(t, &set, hash, want)
+					if step%11 == 0 || k < 4 && step < 500 {
+						checkTracked(t, &set, hash, want)
+					}
 				}
+				checkTracked(t, &set, hash, want)
 				set.reset()
 				checkTracked(t, &set, hash, nil)
 				require.Equal(t, -1, set.find(1, hash(1)))
@@ -108,12 +113,11 @@ func least(counts map[int]uint64) uint64 {
 // Evicted one by one, entries come in order, whatever has been counted since
 // they were pushed.
 func TestLeastIsTheLeast(t *testing.T) {
-	for _, k := range []int{1, 2, 3, 100, 100000} {
+	for _, k := range []int{1, 2, 3, 100, 20000} {
 		r := rand.New(rand.NewPCG(43, 44))
 		set := newTracked[int](k, firstRoom)
 		for i := range k {
-			require.False(t, set.full())
-			require.Equal(t, i, set.push(entry[int]{key: i, count: r.Uint64N(1000)}, mix(uint64(i))))
+			set.push(entry[int]{key: i, count: r.Uint64N(1000)}, mix(uint64(i)))
 		}
 		require.True(t, set.full())
 		for i := range set.entries {
@@ -123,21 +127,24 @@ func TestLeastIsTheLeast(t *testing.T) {
 		for i := range k {
 			slot := set.least()
 			count := set.entries[slot].count
-			require.LessOrEqual(t, before, count)
+			if count < before {
+				require.Failf(t, "least", "%d after %d", count, before)
+			}
 			before = count
 			set.replace(entry[int]{key: k + i, count: math.MaxUint64}, mix(uint64(k+i)))
 		}
 		require.Equal(t, uint64(math.MaxUint64), set.entries[set.least()].count)
 		for i := range k {
-			require.Equal(t, -1, set.find(i, mix(uint64(i))))
-			require.GreaterOrEqual(t, set.find(k+i, mix(uint64(k+i))), 0)
+			if set.find(i, mix(uint64(i))) >= 0 || set.find(k+i, mix(uint64(k+i))) < 0 {
+				require.Failf(t, "find", "evicted key %d is there, or its successor is not", i)
+			}
 		}
 	}
 }
 
 func TestIndexSize(t *testing.T) {
-	for k := 1; k < 5000; k++ {
-		set := newTracked[int32](k, firstRoom)
+	for k := 1; k < 5000; k += 1 + k/20 {
+		set := newTracked[int32](k, k)
 		n := len(set.index)
 		require.Zero(t, n&(n-1), "k %d", k)
 		require.GreaterOrEqual(t, n, 3*k)
@@ -145,6 +152,34 @@ func TestIndexSize(t *testing.T) {
 		require.Less(t, uint32(k), set.slotMask+1, "the last slot's number fits")
 		require.Less(t, uint64(math.MaxUint32)>>set.homeBits, uint64(n))
 		require.Equal(t, k, cap(set.entries))
+	}
+}
+
+// A set grows by doubling to its limit and no further, and keeps its entries in
+// their slots.
+func TestTrackedGrows(t *testing.T) {
+	for _, k := range []int{1, 2, firstRoom - 1, firstRoom, firstRoom + 1, 2*firstRoom + 1, 5000} {
+		set := newTracked[int](k, firstRoom)
+		require.Equal(t, min(k, firstRoom), cap(set.entries))
+		for i := range k {
+			require.False(t, set.full())
+			require.Equal(t, i, set.push(entry[int]{key: i, count: uint64(k - i)}, mix(uint64(i))))
+			require.LessOrEqual(t, cap(set.entries), max(firstRoom, 2*i))
+		}
+		require.True(t, set.full())
+		require.Equal(t, k, cap(set.entries))
+		require.GreaterOrEqual(t, len(set.index), 3*k)
+		for i := range k {
+			require.Equal(t, i, set.find(i, mix(uint64(i))))
+		}
+		require.Equal(t, k-1, set.least())
+
+		clone := set.clone()
+		clone.replace(entry[int]{key: -1, count: 9}, mix(1<<40))
+		clone.entries[0].count++
+		require.Equal(t, k-1, set.find(k-1, mix(uint64(k-1))), "the clone shares memory")
+		require.Equal(t, -1, set.find(-1, mix(1<<40)))
+		require.Equal(t, k-1, set.least())
 	}
 }
 
@@ -179,7 +214,7 @@ func TestEntryBounds(t *testing.T) {
 
 func TestScaledEntriesKeepBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(45, 46))
-	for range 5000 {
+	for range 1000 {
 		set := newTracked[int](1, firstRoom)
 		count, slack := r.Uint64()>>r.IntN(64), r.Uint32()>>r.IntN(32)
 		set.push(entry[int]{count: count, slack: slack}, 0)

@@ -93,7 +93,7 @@ func TestAdmissionAllocatesNothing(t *testing.T) {
 func measure[T any](n int, make func() T) float64 {
 	heap := func() uint64 {
 		var m runtime.MemStats
-		for range 3 {
+		for range 2 {
 			runtime.GC()
 		}
 		runtime.ReadMemStats(&m)
@@ -115,7 +115,7 @@ func requireBytes[K comparable](t *testing.T, config Config[K], key func(int) K)
 	name := fmt.Sprintf("%T/K=%d/rows=%d/width=%d/base=%v", key(0), config.K, config.Rows, config.Width, config.Base)
 	t.Run(name, func(t *testing.T) {
 		want := 0
-		got := measure(8, func() *Sketch[K] {
+		got := measure(4, func() *Sketch[K] {
 			s := must(NewSketch(config))
 			for i := range config.K * 2 {
 				s.Add(key(i))
@@ -131,11 +131,12 @@ func TestStatsBytes(t *testing.T) {
 	text := func(length int) func(int) string {
 		return func(i int) string { return fmt.Sprintf("%0*d", length, i) }
 	}
-	for _, k := range []int{1, 10, 1000, 20000} {
+	for _, k := range []int{1, 10, 1000, 5000} {
 		requireBytes(t, Config[uint64]{K: k}, func(i int) uint64 { return uint64(i) })
 		requireBytes(t, Config[string]{K: k}, text(16))
 		requireBytes(t, Config[route]{K: k}, func(i int) route { return route{"GET", int16(i), namedString(fmt.Sprint(i))} })
 	}
+	requireBytes(t, Config[string]{K: 100, Width: 1000}, text(16))
 	requireBytes(t, Config[int32]{K: 1000, Rows: 1, Width: 1}, func(i int) int32 { return int32(i) })
 	requireBytes(t, Config[uint64]{K: 1, Rows: 16, Width: 10000}, func(i int) uint64 { return uint64(i) })
 	requireBytes(t, Config[uint64]{K: 10, Rows: 3, Width: 100, Base: 1.5}, func(i int) uint64 { return uint64(i) })
@@ -152,9 +153,9 @@ func TestMemoryDoesNotGrowWithKeys(t *testing.T) {
 	}
 	add(0, 1000)
 	before := s.Stats().Bytes
-	add(1000, 200000)
+	add(1000, 50000)
 	require.Equal(t, before, s.Stats().Bytes)
-	got := measure(1, func() int { add(200000, 300000); return 0 })
+	got := measure(1, func() int { add(50000, 80000); return 0 })
 	require.Less(t, got, 4096.0)
 }
 
@@ -244,7 +245,7 @@ func TestSlots(t *testing.T) {
 		s := must(NewSketch(Config[int]{K: k, Width: 8}))
 		require.Equal(t, k+k/4+1, s.Slots())
 		r := rand.New(rand.NewPCG(53, uint64(k)))
-		for range 30000 {
+		for range 10000 {
 			key := skewed(r, 20*k)
 			before := -1
 			for slot, owner := range owners {
@@ -253,13 +254,13 @@ func TestSlots(t *testing.T) {
 				}
 			}
 			slot, admitted := s.Update(key, 1+r.Uint32N(3))
-			require.Less(t, slot, s.Slots())
 			if before >= 0 {
 				require.Equal(t, before, slot, "key %d moved", key)
 				require.False(t, admitted)
 			}
-			require.Equal(t, s.Contains(key), slot >= 0)
-			require.Equal(t, admitted, before < 0 && slot >= 0)
+			if s.Contains(key) != (slot >= 0) || admitted != (before < 0 && slot >= 0) || slot >= s.Slots() {
+				require.Failf(t, "slot", "key %d: got %d, admitted %v, before %d", key, slot, admitted, before)
+			}
 			if slot >= 0 {
 				owners[slot] = key
 			}
@@ -477,7 +478,7 @@ func TestWeightDecidesPlace(t *testing.T) {
 // Many mice, and only then an elephant.
 func TestManyMiceThenOneElephant(t *testing.T) {
 	s := must(NewSketch(Config[int]{K: 10}))
-	for i := range 200000 {
+	for i := range 100000 {
 		s.Add(i)
 	}
 	const n = 5000
