@@ -204,9 +204,9 @@ func trace(t *testing.T, name string) []uint64 {
 
 // TestAccuracy prints what it measures with -v. TRACES=folder adds the traces.
 func TestAccuracy(t *testing.T) {
-	slots := 40
+	slots, shares := 40, []float64{0.5, 0.7, 0.9} // of the ring's memory for keys
 	if os.Getenv("TRACES") == "" {
-		slots = 16
+		slots, shares = 14, shares[1:2]
 	}
 	for _, test := range []struct {
 		name       string
@@ -233,7 +233,7 @@ func TestAccuracy(t *testing.T) {
 			t.Logf("%d slots; an exact count would hold %.0f keys", len(keys)/test.perSlot, got.distinct)
 			t.Logf("window, 4 x %3d cells:            precision %.4f, relative error %.4f, %3.0f ns",
 				window.h.config.Width, got.precision, got.err, got.ns)
-			for _, share := range []float64{0.5, 0.7, 0.9} {
+			for _, share := range shares {
 				sketches := newRing(t, test.budget, share)
 				beside := measure(sketches, keys, test.perSlot)
 				require.InEpsilon(t, test.budget, sketches.bytes(), 0.03)

@@ -84,16 +84,16 @@ func Example_live() {
 	// Output:
 	// 12:00:14, last 10s
 	// /gone    10000 1000.0/s |██████████|
-	// /falling   820   82.0/s |█▇▇▇▆▆▆▅▅▅|
+	// /falling   820   82.0/s |█▇▇▇▆▆▆▆▅▅|
 	// /waves     540   54.0/s |█▁▄█▁▄█▁▄█|
 	// /home      500   50.0/s |██████████|
-	// /rising    380   38.0/s |▂▃▄▄▅▅▆▆▇█|
+	// /rising    380   38.0/s |▃▄▄▅▅▆▆▇▇█|
 	// 12:00:29, last 10s
-	// /rising    980   98.0/s |▅▅▆▆▆▆▇▇▇█|
+	// /rising    980   98.0/s |▅▆▆▆▆▇▇▇▇█|
 	// /waves     540   54.0/s |█▁▄█▁▄█▁▄█|
 	// /home      500   50.0/s |██████████|
 	// /spike     300   30.0/s |█         |
-	// /falling   220   22.0/s |█▇▆▅▄▄▃▂▁▁|
+	// /falling   220   22.0/s |█▇▆▅▅▄▃▃▂▁|
 }
 
 // In a bubble of testing/synctest the short forms follow its clock, so a test

@@ -289,14 +289,14 @@ func (h *HeavyKeeper[K]) SpanAt(t time.Time) time.Duration {
 }
 
 // since returns the time from first to an offset in slot number, as far as a
-// window covers it.
+// window covers it; not positive if that is before first.
 func (h *HeavyKeeper[K]) since(first time.Time, number int64, offset time.Duration) time.Duration {
 	from, skip := h.grid.locate(first, h.grid.since(first))
 	if from > number {
 		return 0
 	}
 	if slots := uint64(number - from); slots < uint64(h.config.Slots) {
-		return max(time.Duration(slots)*h.config.Slot+offset-skip, 0)
+		return time.Duration(slots)*h.config.Slot + offset - skip
 	}
 	return time.Duration(h.config.Slots-1)*h.config.Slot + offset
 }
