@@ -172,7 +172,7 @@ func (s *Sketch[K]) appendState(dst []byte, c codec[K]) ([]byte, error) {
 		if dst, err = c.append(dst, e.key); err != nil {
 			return dst, fmt.Errorf("heavykeeper: key %v: %w", e.key, err)
 		}
-		if len(dst)-start > math.MaxUint32 {
+		if uint64(len(dst)-start) > math.MaxUint32 {
 			return dst, fmt.Errorf("heavykeeper: a key of %d bytes is too long to encode", len(dst)-start)
 		}
 		little.PutUint32(dst[start-4:], uint32(len(dst)-start))

@@ -79,12 +79,18 @@ func newKeys[K comparable](c Config[K]) keys[K] {
 }
 
 // hash returns the 64 bits that a key's place in the index, its fingerprint
-// and its cells are derived from.
+// and its cells are derived from. It is small enough to be inlined for keys of
+// 64 bits.
 func (h *keys[K]) hash(key K) uint64 {
+	if h.kind == kind64 {
+		return mix(*(*uint64)(unsafe.Pointer(&key)) ^ h.seed)
+	}
+	return h.hashOther(key)
+}
+
+func (h *keys[K]) hashOther(key K) uint64 {
 	var x uint64
 	switch p := unsafe.Pointer(&key); h.kind {
-	case kind64:
-		x = load[uint64](p)
 	case kindString:
 		x = xxhash.Sum64String(*(*string)(p))
 	case kind32:

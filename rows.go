@@ -95,38 +95,63 @@ type view struct {
 // like then. Counters wrap: if view.most says that one may have, the caller
 // takes w back by adding -w, which is exact, and goes the long way round.
 //
-// This is most of the cost of a miss. Cells, not their positions, are walked a
-// second time only where the long way is taken; BenchmarkMiss guards it.
+// This is most of the cost of a miss. With the default number of rows it has
+// one branch that depends on data, whether the key owns any of its cells, and
+// no loop otherwise. BenchmarkMiss guards it.
 func (r *rows) add(h, w uint64) view {
-	lower, over, least, weakest := uint64(0), uint64(0), uint32(math.MaxUint32), uint64(0)
-	cells, width, fingerprint := r.cells, r.width, uint32(h)&r.mask
-	start := uint64(0)
-	for _, m := range r.multipliers {
-		x := fold(h, m)
-		for range 2 {
-			at := start + uint64(uint32(x))*width>>32
-			if at >= uint64(len(cells)) {
-				break // an odd number of rows
-			}
-			c := &cells[at]
-			if c.fingerprint == fingerprint {
-				count := uint64(c.count) + w
-				c.count = uint32(count)
-				over |= count
-				lower = max(lower, count)
-			} else {
-				err := uint64(c.err) + w
-				c.err = uint32(err)
-				over |= err
-				if c.count <= least {
-					least, weakest = c.count, at
-				}
-			}
-			start += width
-			x >>= 32
+	if r.count != defaultRows {
+		return r.addAny(h, w)
+	}
+	width, fingerprint := r.width, uint32(h)&r.mask
+	x, y := fold(h, r.multipliers[0]), fold(h, r.multipliers[1])
+	i := uint64(uint32(x)) * width >> 32
+	j := width + x>>32*width>>32
+	k := 2*width + uint64(uint32(y))*width>>32
+	l := 3*width + y>>32*width>>32
+	a, b, c, d := &r.cells[i], &r.cells[j], &r.cells[k], &r.cells[l]
+	if a.fingerprint == fingerprint || b.fingerprint == fingerprint ||
+		c.fingerprint == fingerprint || d.fingerprint == fingerprint {
+		return r.addTo([]*cell{a, b, c, d}, h, w)
+	}
+	most := a.wrap(w) | b.wrap(w) | c.wrap(w) | d.wrap(w)
+	// Counts with indices below them, so that the least comes with its place.
+	weakest := min(uint64(a.count)<<32|i, uint64(b.count)<<32|j, uint64(c.count)<<32|k, uint64(d.count)<<32|l)
+	return view{weakest: &r.cells[uint32(weakest)], most: most}
+}
+
+// wrap adds w to c.err and returns the sum; c.err wraps where that is larger.
+func (c *cell) wrap(w uint64) uint64 {
+	err := uint64(c.err) + w
+	c.err = uint32(err)
+	return err
+}
+
+// addAny is add for any number of rows.
+func (r *rows) addAny(h, w uint64) view {
+	var cells [maxRows]*cell
+	for i := range r.count {
+		cells[i] = r.at(h, i)
+	}
+	return r.addTo(cells[:r.count], h, w)
+}
+
+// addTo is add, given the key's cells, of which it may own any.
+func (r *rows) addTo(cells []*cell, h, w uint64) view {
+	v := view{weakest: cells[0]}
+	least, fingerprint := uint32(math.MaxUint32), uint32(h)&r.mask
+	for _, c := range cells {
+		if c.fingerprint == fingerprint {
+			count := uint64(c.count) + w
+			c.count = uint32(count)
+			v.owned, v.lower, v.most = true, max(v.lower, count), v.most|count
+			continue
+		}
+		v.most |= c.wrap(w)
+		if c.count <= least {
+			least, v.weakest = c.count, c
 		}
 	}
-	return view{lower > 0, lower, &cells[weakest], over}
+	return v
 }
 
 // look returns what add would, but changes nothing: only most counts w in.

@@ -82,7 +82,22 @@ func slots(k int) int { return k + k/4 + 1 }
 func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
-func (s *Sketch[K]) Add(key K) { s.update(key, s.keys.hash(key), 1) }
+func (s *Sketch[K]) Add(key K) {
+	h := s.keys.hash(key)
+	// Most hits are at the first word of their probe: these go no further.
+	t := &s.tracked
+	word := t.index[uint32(h>>32)>>(t.homeBits&31)&uint32(len(t.index)-1)]
+	if (word^uint32(h))&^t.slotMask == 0 && word != 0 {
+		if e := &t.entries[word&t.slotMask-1]; e.key == key {
+			s.since++
+			if e.count += s.fading.unit; e.count < s.fading.unit {
+				e.count = math.MaxUint64
+			}
+			return
+		}
+	}
+	s.update(key, h, 1)
+}
 
 // AddN counts n occurrences of key, or one of weight n: in O(log n) steps, not
 // n. Nothing happens if n is 0. A key that does not equal itself is ignored and
