@@ -102,10 +102,10 @@ func requireOrder[K comparable](t *testing.T, list []K) {
 func requireIntegers[K constraints.Integer](t *testing.T) {
 	t.Helper()
 	list := []K{0, 1, 2, 3, 7, 64, 100, 127}
-	lowest, highest := K(0), ^K(0)
+	highest := ^K(0)
 	if highest < 0 {
 		highest = K(1)<<(8*unsafe.Sizeof(K(0))-1) - 1
-		lowest = ^highest
+		lowest := ^highest
 		list = append(list, K(0)-1, K(0)-2, lowest, lowest+1, lowest/2)
 	}
 	list = append(list, highest-1, highest/2+1, highest/4*3)
