@@ -147,7 +147,7 @@ func (r *rows) addTo(cells []*cell, h, w uint64) view {
 			continue
 		}
 		v.most |= c.wrap(w)
-		if c.count <= least {
+		if c.count < least {
 			least, v.weakest = c.count, c
 		}
 	}
@@ -167,7 +167,7 @@ func (r *rows) look(h, w uint64) view {
 			continue
 		}
 		v.most = max(v.most, uint64(c.err)+w)
-		if r.owns(h, v.weakest) || c.count <= v.weakest.count {
+		if r.owns(h, v.weakest) || c.count < v.weakest.count {
 			v.weakest = c
 		}
 	}
