@@ -37,7 +37,7 @@ type Config[K comparable] struct {
 	// Width is the number of cells in a row, used as given: any number will
 	// do, powers of two are not special. A cell takes 12 bytes. A row's share
 	// of error is 1/Width of the untracked weight. Rows times Width is at most
-	// 2^27. Default 9 K, and at least 256.
+	// 2^27. Default 9 K, at least 256 and no more than fits.
 	Width int
 
 	// Stripes is the number of independent sketches that a HeavyKeeper spreads
@@ -63,9 +63,9 @@ type Config[K comparable] struct {
 
 	// Hash maps a key to 64 bits; equal keys must have equal hashes. What it
 	// returns is mixed with Seed, so it need not be uniform, but keys that
-	// share all 64 bits count as one until they are tracked. It is called
-	// without locks held, must be safe for concurrent use and must not retain
-	// the key. Default: xxhash for strings, the value itself for integers,
+	// share all 64 bits count as one until they are tracked. It must be
+	// safe for concurrent use, must not retain the key, and must not call the
+	// object it is configured for, whose locks may be held. Default: xxhash for strings, the value itself for integers,
 	// [hash/maphash.Comparable] with a seed of the process for other types.
 	Hash func(K) uint64
 
@@ -90,6 +90,9 @@ func (c Config[K]) resolve() (Config[K], error) {
 	}
 	if c.Width == 0 {
 		c.Width = max(cellsPerKey*c.K, minimumWidth)
+		if c.Rows > 0 {
+			c.Width = min(c.Width, maxCells/c.Rows)
+		}
 	}
 	if c.Stripes == 0 {
 		c.Stripes = 1

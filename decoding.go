@@ -78,6 +78,8 @@ type decoder[K comparable] struct {
 	keys   keys[K]
 	codec  codec[K]
 	decay  decay
+
+	stripes uint64 // read so far
 }
 
 // newDecoder checks what is known of data before any stripe is decoded: its
@@ -192,11 +194,12 @@ func (d *decoder[K]) stripe() (*Sketch[K], error) {
 	if err := d.need("stripes", 1, stripeBytes); err != nil {
 		return nil, err
 	}
-	s := &Sketch[K]{keys: d.keys, decay: d.decay, config: d.config, fading: fading{alpha: d.config.Alpha}}
+	s := &Sketch[K]{start: newGenerator(d.config.Seed + d.stripes), keys: d.keys, decay: d.decay, config: d.config, fading: fading{alpha: d.config.Alpha}}
 	exact := math.Float64frombits(d.uint64())
 	if !(exact >= 0.5 && exact < limitUnit) || d.config.Alpha == 0 && exact != 1 {
 		return nil, fmt.Errorf("%w: unit %v", ErrFormat, exact)
 	}
+	d.stripes++
 	s.fading.set(exact)
 	s.random = generator(d.uint64())
 	for _, field := range []*uint64{
@@ -206,6 +209,9 @@ func (d *decoder[K]) stripe() (*Sketch[K], error) {
 	}
 	flags, n := d.uint32(), d.uint32()
 	s.inexact, s.merged = flags&inexactFlag != 0, flags&mergedFlag != 0
+	if s.excess/max(s.misses, 1) > math.MaxUint32 {
+		return nil, fmt.Errorf("%w: %d misses with an excess of %d", ErrFormat, s.misses, s.excess)
+	}
 	if s.random == 0 || s.quantum-1 > math.MaxUint32 || flags > inexactFlag|mergedFlag|saturatedFlag {
 		return nil, fmt.Errorf("%w: random state %d, quantum %d, flags %#x", ErrFormat, s.random, s.quantum, flags)
 	}

@@ -19,15 +19,15 @@
 // # Guarantees
 //
 // For every key, tracked or not, the true weight is at least Lower and at most
-// Upper. The K heaviest keys, and a quarter more, are tracked: counted exactly
-// from the moment they are admitted, with what the sketch knew of them until
+// Upper. What seem the K heaviest keys, and a quarter more, are tracked: counted
+// exactly from the moment they are admitted, with what the sketch knew of them until
 // then as the only uncertainty. Until a (K+1)-th distinct key comes everything
 // is exact, and [Stats] says so. The one exception to the bounds is two keys
 // that share a cell, 32 bits of fingerprint and thus by chance about 1 in 2^32
 // of pairs that meet.
 //
 // Memory does not grow with the number of distinct keys, and updates allocate
-// nothing but a copy of an admitted string. Results are copies.
+// nothing in the long run but a copy of an admitted string. Results are copies.
 //
 // # How it works
 //

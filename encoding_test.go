@@ -160,6 +160,7 @@ var malformed = []struct {
 	{"hash probe", func(d []byte) []byte { return seal(put64(d, 48, 99)) }, ErrMismatch},
 	{"unit", func(d []byte) []byte { return seal(put64(d, 56, math.Float64bits(math.Inf(1)))) }, ErrFormat},
 	{"random state", func(d []byte) []byte { return seal(put64(d, 64, 0)) }, ErrFormat},
+	{"excess without misses", func(d []byte) []byte { return seal(put64(d, 104, math.MaxUint64)) }, ErrFormat},
 	{"flags", func(d []byte) []byte { return seal(put32(d, 144, 255)) }, ErrFormat},
 	{"tracked keys", func(d []byte) []byte { return seal(put32(d, 148, math.MaxUint32)) }, ErrFormat},
 	{"more tracked keys", func(d []byte) []byte { return seal(put32(d, 148, 3)) }, ErrMismatch},

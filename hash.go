@@ -133,7 +133,7 @@ func (h *keys[K]) valid(key K) bool {
 
 // isComparable reports whether the interfaces in key hold comparable values.
 func isComparable[K comparable](key K) bool {
-	return reflect.ValueOf(&key).Elem().Comparable() // key escapes: not for hot paths
+	return reflect.ValueOf(&key).Elem().Comparable() // key escapes
 }
 
 // clone returns a key equal to key that shares no string with it. Strings

@@ -56,9 +56,8 @@ func New[K comparable](config Config[K]) (*HeavyKeeper[K], error) {
 	h := &HeavyKeeper[K]{keys: newKeys(config), config: config}
 	decay, seed := newDecay(config.Base), config.Seed
 	h.stripes = stripe.New(config.Stripes, func(s *Sketch[K]) {
-		s.init(config, h.keys, decay)
 		// Stripes share row positions but not the course of their decay.
-		s.random = newGenerator(seed)
+		s.init(config, h.keys, decay, newGenerator(seed))
 		seed++
 	})
 	return h, nil

@@ -43,8 +43,8 @@ type Stats struct {
 	// gives no upper bound any more.
 	Saturated bool
 
-	// Exact tells that every answer is exact: no more than K distinct keys have
-	// come, and no fraction was lost to fading.
+	// Exact tells that every answer is exact: no stripe has seen more than K
+	// distinct keys, and no fraction was lost to fading.
 	Exact bool
 
 	// Bytes is the memory in use: cells, index, heap, entries with their

@@ -52,7 +52,7 @@ func (s *Sketch[K]) sameHash(keys *keys[K]) error {
 // Rows, Width, Base, Alpha, Seed and the keys' hashes must be equal; the error
 // tells which is not, and s is unchanged then. K may differ: s keeps its own.
 // So may the number of fades: each occurrence counts what it counts in its own
-// sketch, to within 1/256. A sketch cannot be merged with itself.
+// sketch. A sketch cannot be merged with itself.
 //
 // a.Merge(b) and b.Merge(a) give the same answers, if K is the same, but the
 // random course of later updates is that of the receiver. Slots are assigned
@@ -122,10 +122,10 @@ func (s *Sketch[K]) merge(other *Sketch[K]) {
 	s.admissions += other.admissions
 	s.evictions += other.evictions
 	s.ignored += other.ignored
-	s.misses += other.misses
+	s.misses = addSaturated(s.misses, other.misses)
 	s.excess = addSaturated(s.excess, other.excess)
 	s.inexact = s.inexact || other.inexact || len(entries) > s.config.K
-	s.fraction = max(s.fraction, other.fraction)
+	s.fraction = addSaturated(s.fraction, other.fraction) // a key may have lost both
 	s.merged = true
 	s.retrack(entries)
 	s.notify(before)

@@ -183,3 +183,26 @@ func TestMergeTellsHooks(t *testing.T) {
 		require.True(t, a.Contains(key))
 	}
 }
+
+// Each of many faded sketches has lost a fraction of the same key, which must
+// not be lost from its upper bound once it is evicted.
+func TestMergeAddsLostFractions(t *testing.T) {
+	config := Config[int]{K: 1, Alpha: 0.5}
+	sum, truth := must(NewSketch(config)), 0.0
+	for range 1000 {
+		s, m := must(NewSketch(config)), newModel[int]()
+		m.add(1, 255)
+		s.AddN(1, 255)
+		for range 16 {
+			m.fade(s)
+			s.Fade()
+		}
+		truth += m.weight[1]
+		require.NoError(t, sum.Merge(s))
+	}
+	for key := range sum.Slots() {
+		sum.AddN(2+key, 1000)
+	}
+	require.False(t, sum.Contains(1))
+	require.GreaterOrEqual(t, float64(sum.Estimate(1).Upper), truth)
+}

@@ -253,10 +253,18 @@ func (r *rows) take(c *cell, h, w uint64) {
 func (r *rows) lift(h, w uint64) {
 	for i := range r.count {
 		c := r.at(h, i)
-		if r.owns(h, c) {
-			r.setCount(c, 0)
+		if !r.owns(h, c) {
+			c.subError(w)
+			continue
 		}
-		c.subError(w)
+		// In one step: the sum before w is taken may be more than err holds.
+		rest := uint64(c.err) + uint64(c.count)
+		rest -= min(w, rest)
+		c.count = 0
+		if c.err != saturated {
+			c.err = 0
+			r.addError(c, rest)
+		}
 	}
 }
 

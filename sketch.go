@@ -14,7 +14,8 @@ import (
 // For every key, tracked or not, Estimate's Lower is at most and its Upper at
 // least the key's true weight, unless keys that share a cell share 32 bits of
 // fingerprint too. An update takes O(Rows) steps, O(log K) if it admits the
-// key, and allocates nothing but the copy of an admitted string.
+// key. It allocates nothing, once the tracked set has grown to its size, but the
+// copy of an admitted string; keys that hold interfaces take more.
 //
 // The zero value is not usable; see [NewSketch]. Most programs want a
 // HeavyKeeper. A Sketch is not safe for concurrent use, except for methods
@@ -41,6 +42,7 @@ type Sketch[K comparable] struct {
 	merged     bool   // since the last Reset
 	fraction   uint64 // at most what scaling has cost an entry
 
+	start  generator // what random is after a Reset
 	config Config[K] // resolved
 }
 
@@ -56,17 +58,18 @@ func NewSketch[K comparable](config Config[K]) (*Sketch[K], error) {
 
 func newSketch[K comparable](config Config[K], keys keys[K], decay decay) *Sketch[K] {
 	s := new(Sketch[K])
-	s.init(config, keys, decay)
+	s.init(config, keys, decay, newGenerator(config.Seed))
 	return s
 }
 
 // init makes a new sketch of s.
-func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay) {
+func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay, start generator) {
 	*s = Sketch[K]{
 		tracked: newTracked[K](slots(config.K), firstRoom),
 		keys:    keys,
 		rows:    newRows(config.Rows, config.Width, config.Seed),
 		decay:   decay,
+		start:   start,
 		config:  config,
 	}
 	s.Reset()
@@ -103,7 +106,7 @@ func (s *Sketch[K]) Add(key K) {
 // n. Nothing happens if n is 0. A key that does not equal itself is ignored and
 // counted in [Stats].
 //
-// Totals and tracked counts stop at 2^64-1. The cells of untracked keys stop at
+// Totals and tracked counts stop at 2^64-1, at 2^48 where weights fade. The cells of untracked keys stop at
 // 2^32-1: if weights are so large that even the K-th key is far beyond that
 // (bytes of traffic over months, say), newcomers enter only by single weights
 // of that size, so give larger units or let the counts fade.
@@ -131,7 +134,7 @@ func (s *Sketch[K]) update(key K, h uint64, n uint32) (slot int, admitted bool) 
 		}
 		slot := int(word&t.slotMask) - 1
 		if e := &t.entries[slot]; e.key == key {
-			s.since += uint64(n)
+			s.see(n)
 			w := uint64(n) * s.fading.unit
 			if e.count += w; e.count < w {
 				e.count = math.MaxUint64
@@ -150,7 +153,7 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 		s.ignored++
 		return -1, false
 	}
-	s.since += uint64(n)
+	s.see(n)
 	w := uint64(n) * s.fading.unit
 	// The paper admits a key by its cell alone. A weight that would do by
 	// itself need not first win a cell, which a large count denies for ever.
@@ -346,6 +349,13 @@ func (s *Sketch[K]) totals() (total, faded uint64) {
 	return addSaturated(s.total, s.since), addSaturated(s.faded, mulSaturated(s.since, s.fading.unit))
 }
 
+// see adds to the weight seen.
+func (s *Sketch[K]) see(n uint32) {
+	if s.since += uint64(n); s.since >= 1<<63 {
+		s.fold()
+	}
+}
+
 // fold adds the weight seen since the last call to the totals. It must be
 // called before the unit changes.
 func (s *Sketch[K]) fold() {
@@ -411,8 +421,9 @@ func (s *Sketch[K]) addChunk(chunk []K, hashes []uint64) {
 }
 
 // Fade multiplies every weight by 1 - Alpha, for bounds as for counts. After t
-// fades an occurrence counts (1-Alpha)^t, to within one part in 512. Callers
-// fade on a clock. Nothing happens where Alpha is 0. O(1), but for O(Rows x
+// fades an occurrence counts (1-Alpha)^t, to within one part in 200 or so; less
+// exactly where weights near 2^32 make cells take a coarser unit. Bounds are
+// of weights as they have faded. Callers fade on a clock. Nothing happens where Alpha is 0. O(1), but for O(Rows x
 // Width + K) once in about 5.5 / Alpha fades.
 func (s *Sketch[K]) Fade() {
 	if s.fading.alpha == 0 {
@@ -430,7 +441,7 @@ func (s *Sketch[K]) Reset() {
 	s.tracked.reset()
 	s.rows.reset()
 	s.fading = newFading(s.config.Alpha)
-	s.random = newGenerator(s.config.Seed)
+	s.random = s.start
 	s.since, s.total, s.faded = 0, 0, 0
 	s.admissions, s.evictions, s.ignored = 0, 0, 0
 	s.quantum, s.misses, s.excess = 1, 0, 0
@@ -488,6 +499,9 @@ func (s *Sketch[K]) AppendTop(dst []Item[K], n int) []Item[K] {
 func (s *Sketch[K]) ceiling() uint64 {
 	if s.merged {
 		return math.MaxUint64
+	}
+	if !s.tracked.full() {
+		return 0 // the rows are not in use
 	}
 	least := uint64(math.MaxUint64)
 	for i := range s.tracked.entries {
