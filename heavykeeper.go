@@ -148,10 +148,11 @@ func (h *HeavyKeeper[K]) Contains(key K) bool {
 // count and then ascending key. Keys that have faded to a count of 0 are left
 // out.
 //
-// The candidates are the keys that any stripe tracks. O(Stripes x K) where the
-// stripes track much the same keys, as they do when there are hot ones; up to
-// Stripes times that on flat streams. No stripe is locked for longer than
-// copying its tracked keys takes, or looking up 64.
+// The candidates are the keys that any stripe tracks. Where stripes track
+// different keys, on flat streams, 4K of them are looked up in all stripes:
+// those that have counted most where they are tracked. O(Stripes x K). No
+// stripe is locked for longer than copying its tracked keys takes, or looking
+// up 64.
 func (h *HeavyKeeper[K]) Top(n int) []Item[K] { return h.AppendTop(nil, n) }
 
 // AppendTop appends what Top returns to dst.
