@@ -183,7 +183,7 @@ func (h *HeavyKeeper[K]) All() iter.Seq[Item[K]] {
 // Stats returns the totals of all stripes. Tracked is the number of distinct
 // keys. O(Stripes x K).
 func (h *HeavyKeeper[K]) Stats() Stats {
-	sum := census{Stats: Stats{Exact: true, Bytes: int(unsafe.Sizeof(*h))}}
+	sum := census{Stats: Stats{Exact: true, Bytes: h.overhead()}}
 	distinct := make(map[K]struct{})
 	for _, s := range h.stripes.Locked() {
 		sum = sum.plus(s.census())
@@ -193,4 +193,14 @@ func (h *HeavyKeeper[K]) Stats() Stats {
 	}
 	sum.Tracked = len(distinct)
 	return sum.stats(h.config.Alpha)
+}
+
+// overhead returns the bytes that are not in the sum of the stripes' own.
+func (h *HeavyKeeper[K]) overhead() int {
+	part := int(unsafe.Sizeof(stripe.Part[Sketch[K]]{}) - unsafe.Sizeof(Sketch[K]{}))
+	n := int(unsafe.Sizeof(*h)) + h.stripes.Len()*part
+	if h.config.Base != defaultBase {
+		n -= (h.stripes.Len() - 1) * int(unsafe.Sizeof(decayTable{})) // they share one
+	}
+	return n
 }

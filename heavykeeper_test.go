@@ -232,6 +232,29 @@ func TestTopIsTheTopOfEstimate(t *testing.T) {
 	}
 }
 
+func TestBytesOfStripes(t *testing.T) {
+	for _, config := range []Config[uint64]{
+		{K: 10, Stripes: 1},
+		{K: 10, Width: 16, Stripes: 64},
+		{K: 10, Width: 16, Stripes: 64, Base: 1.1},
+		{K: 1000, Stripes: 4, Base: 1.1},
+	} {
+		want := 0
+		got := measure(20, func() *HeavyKeeper[uint64] {
+			h := must(New(config))
+			for i := range uint64(3000) {
+				h.stripes.With(int(i)%config.Stripes, func(s *Sketch[uint64]) bool {
+					s.Add(i)
+					return true
+				})
+			}
+			want = h.Stats().Bytes
+			return h
+		})
+		require.InEpsilon(t, got, want, 0.1, "%+v: Stats gives %d bytes, the heap %v", config, want, got)
+	}
+}
+
 // Where each stripe tracks other keys the candidates are limited, and that loses
 // none of the heaviest.
 func TestTopOfFlatStreams(t *testing.T) {
