@@ -12,15 +12,15 @@ const maxLine = 256 << 10
 // lines reads a stream line by line.
 type lines struct {
 	r          io.Reader
-	buffer     []byte
-	start, end int  // of what is in the buffer and was not returned
-	scanned    int  // up to which there is no line feed
-	rest       bool // what comes next is the rest of a line that was cut
+	buffer     []byte // one byte more than a line may have
+	start, end int    // of what is in the buffer and was not returned
+	scanned    int    // up to which there is no line feed
+	rest       bool   // what comes next is the rest of a line that was cut
 	err        error
 	cut        uint64 // lines cut
 }
 
-func newLines() *lines { return &lines{buffer: make([]byte, maxLine)} }
+func newLines() *lines { return &lines{buffer: make([]byte, maxLine+1)} }
 
 // reset makes l read r.
 func (l *lines) reset(r io.Reader) { *l = lines{r: r, buffer: l.buffer, cut: l.cut} }
@@ -42,17 +42,17 @@ func (l *lines) next() (line []byte, ok bool) {
 		}
 		l.scanned = l.end
 		switch {
+		case !l.rest && l.start == 0 && l.end == len(l.buffer):
+			l.rest = true
+			l.cut++
+			l.start = l.end
+			return l.buffer[:l.end-1], true
 		case l.err != nil:
 			line = l.buffer[l.start:l.end]
 			l.start, l.scanned, l.end = 0, 0, 0
 			return withoutReturn(line), len(line) > 0 && !l.rest
 		case l.rest:
 			l.start, l.scanned, l.end = 0, 0, 0
-		case l.start == 0 && l.end == len(l.buffer):
-			l.rest = true
-			l.cut++
-			l.start = l.end
-			return l.buffer, true
 		}
 		l.fill()
 	}
