@@ -26,6 +26,7 @@ type counting struct {
 	view     *view
 	progress *progress // nil if none is shown
 	held     []error   // what went wrong while a screen was shown
+	ended    time.Time // when the input did, or a signal came
 	status   int       // to exit with, if nothing worse happens
 }
 
@@ -92,6 +93,7 @@ func (c *counting) read() error {
 		c.reader.run(ctx)
 	}()
 	err := c.watch(done)
+	c.ended = time.Now()
 	stop()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -174,7 +176,7 @@ func (c *counting) finish() error {
 	switch present := c.tally.present.Load(); {
 	case c.options.window == 0:
 	case c.options.time == "":
-		at = time.Now()
+		at = c.ended
 	case present != nil:
 		at = *present
 	}

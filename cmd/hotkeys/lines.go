@@ -67,10 +67,12 @@ func withoutReturn(line []byte) []byte {
 
 // fill moves the line that has begun to the front of the buffer and reads more.
 func (l *lines) fill() {
-	copy(l.buffer, l.buffer[l.start:l.end])
-	l.end -= l.start
-	l.scanned -= l.start
-	l.start = 0
+	if l.start > 0 {
+		copy(l.buffer, l.buffer[l.start:l.end])
+		l.end -= l.start
+		l.scanned -= l.start
+		l.start = 0
+	}
 	for empty := 0; ; empty++ {
 		n, err := l.r.Read(l.buffer[l.end:])
 		l.end += n

@@ -145,7 +145,7 @@ func (jsonPrinter) print(b *bytes.Buffer, f *frame) {
 	if f.at.IsZero() {
 		out.Total, out.Exact = &f.total, &f.exact
 	} else {
-		out.Time, out.Span = f.at.Add(1).Truncate(time.Millisecond).Format(timeForm), f.span.Round(time.Microsecond).Seconds()
+		out.Time, out.Span = f.at.Add(1).Truncate(time.Millisecond).Format(timeForm), f.span.Seconds()
 	}
 	for i, item := range f.items {
 		key := jsonKey{Rank: i + 1, Key: item.Key, Count: item.Count, Lower: item.Lower}

@@ -82,7 +82,7 @@ func (t *tally) frame(k int, at time.Time) *frame {
 		f.items, f.total, f.exact = t.all.Top(k), stats.Total, stats.Exact
 		return f
 	}
-	f.items, f.span = t.window.TopAt(at, k), t.window.SpanAt(at)
+	f.items, f.span = t.window.TopAt(at, k), t.window.SpanAt(at).Round(time.Microsecond)
 	for _, item := range f.items {
 		f.series = append(f.series, t.window.SeriesAt(at, item.Key))
 	}
