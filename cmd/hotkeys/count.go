@@ -117,13 +117,13 @@ func (c *counting) watch(done <-chan struct{}) error {
 		case problem := <-c.reader.problems:
 			c.report(problem)
 		case at := <-c.reader.frames:
-			err = c.view.show(c.tally.frame(c.options.k, at))
+			err = c.view.show(c.tally.frame(c.options.k, at, 1))
 			c.reader.shown <- struct{}{}
 		case <-tick.C:
 			if c.progress != nil {
 				c.progress.draw(c.input.read.Load(), time.Now())
 			} else {
-				err = c.view.show(c.tally.frame(c.options.k, due.Add(-1)))
+				err = c.view.show(c.tally.frame(c.options.k, due, c.short()))
 			}
 			due = c.schedule(tick)
 		case s := <-c.signals:
@@ -157,6 +157,10 @@ func (c *counting) schedule(tick *time.Timer) time.Time {
 	return now
 }
 
+// short is how much before the end of slots a window is shown. Clocks that the
+// slots go by differ in fractions of a microsecond.
+func (c *counting) short() time.Duration { return min(time.Millisecond, c.options.slot()/10) }
+
 // report says which file could not be read; the others are.
 func (c *counting) report(problem error) {
 	c.status = statusFailed
@@ -180,7 +184,7 @@ func (c *counting) finish() error {
 	case present != nil:
 		at = *present
 	}
-	f := c.tally.frame(c.options.k, at)
+	f := c.tally.frame(c.options.k, at, 0)
 	if c.options.window > 0 && !c.view.screen && c.view.shown && f.counted == c.view.counted {
 		return nil
 	}

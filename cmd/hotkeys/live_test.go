@@ -65,7 +65,8 @@ func (l *live) write(line string) {
 
 // until waits until a second of the minute in which the bubble begins.
 func until(second float64) {
-	time.Sleep(time.Until(time.Date(2000, 1, 1, 0, 0, 0, int(second*1e9), time.UTC)))
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	time.Sleep(time.Until(begin.Add(time.Duration(second * 1e9))))
 	synctest.Wait()
 }
 
@@ -162,7 +163,7 @@ func TestScreen(t *testing.T) {
 		require.True(t, ok, "%q", got)
 		rows := strings.Split(body, clearLine)
 		require.Len(t, rows, 7)
-		require.Equal(t, "hotkeys  2000-01-01 00:00:00  last 30s, 10 slots of 3s  0 lines/s  210 lines", rows[0])
+		require.Equal(t, "hotkeys  2000-01-01 00:00:01  last 30s, 10 slots of 3s  0 lines/s  210 lines", rows[0])
 		require.Equal(t, "\nCOUNT  ERROR  RATE/S       SLOTS  KEY", rows[2])
 		require.Equal(t, "\n   20      0    20.0           █  key 00 \\x1b[31mlong long long long long long l", rows[3])
 		require.Equal(t, "\n   18      0    18.0           █  key 02 \\x1b[31mlong long long long long long l", rows[5])

@@ -35,5 +35,5 @@ func (p *process) merge(o *options) int {
 		}
 	}
 	t := &tally{all: sum}
-	return p.fail(p.newView(o).write(t.frame(o.k, time.Time{})))
+	return p.fail(p.newView(o).write(t.frame(o.k, time.Time{}, 0)))
 }

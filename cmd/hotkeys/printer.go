@@ -109,7 +109,7 @@ func (f *frame) share(i int) float64 {
 type plainLines struct{}
 
 func (plainLines) print(b *bytes.Buffer, f *frame) {
-	at := f.at.Add(1).Truncate(time.Millisecond).Format(timeForm)
+	at := f.at.Truncate(time.Millisecond).Format(timeForm)
 	for i, item := range f.items {
 		fmt.Fprintf(b, "%s %3d %9d %9s/s  %s\n",
 			at, i+1, item.Count, rateText(window.Rate(item.Count, f.span)), appendSafe(nil, item.Key))
@@ -145,7 +145,7 @@ func (jsonPrinter) print(b *bytes.Buffer, f *frame) {
 	if f.at.IsZero() {
 		out.Total, out.Exact = &f.total, &f.exact
 	} else {
-		out.Time, out.Span = f.at.Add(1).Truncate(time.Millisecond).Format(timeForm), f.span.Seconds()
+		out.Time, out.Span = f.at.Truncate(time.Millisecond).Format(timeForm), f.span.Seconds()
 	}
 	for i, item := range f.items {
 		key := jsonKey{Rank: i + 1, Key: item.Key, Count: item.Count, Lower: item.Lower}
@@ -219,7 +219,7 @@ func (p *csvPrinter) print(b *bytes.Buffer, f *frame) {
 			strconv.FormatFloat(f.share(i), 'g', 6, 64),
 		}
 		if windowed {
-			at := f.at.Add(1).Truncate(time.Millisecond).Format(timeForm)
+			at := f.at.Truncate(time.Millisecond).Format(timeForm)
 			row[len(row)-1] = strconv.FormatFloat(window.Rate(item.Count, f.span), 'g', 6, 64)
 			row = append([]string{at}, row...)
 		}

@@ -121,8 +121,7 @@ func (r *reader) line(ctx context.Context, line []byte) error {
 }
 
 // turn brings the log's time to t. At the end of each interval it has the
-// window shown, as of the last moment of it: all its slots are complete then.
-// An interval in which nothing comes is passed over.
+// window shown. An interval in which nothing comes is passed over.
 func (r *reader) turn(ctx context.Context, t time.Time) error {
 	if !t.After(r.present) {
 		return nil
@@ -135,7 +134,7 @@ func (r *reader) turn(ctx context.Context, t time.Time) error {
 		}
 		r.publish()
 		select {
-		case r.frames <- r.next.Add(-1):
+		case r.frames <- r.next:
 			<-r.shown
 		case <-ctx.Done():
 			return ctx.Err()

@@ -74,15 +74,19 @@ type frame struct {
 	series [][]uint64 // of items
 }
 
-// frame returns the k hottest keys, at a time that matters to windows only.
-func (t *tally) frame(k int, at time.Time) *frame {
+// frame returns the k hottest keys, at a time that matters to windows only. If
+// slots end just then, short is how much earlier to look, so that it is they
+// that are shown and not the ones that begin.
+func (t *tally) frame(k int, at time.Time, short time.Duration) *frame {
 	f := &frame{lines: t.lines.Load(), counted: t.counted.Load(), at: at}
 	if t.window == nil {
 		stats := t.all.Stats()
 		f.items, f.total, f.exact = t.all.Top(k), stats.Total, stats.Exact
 		return f
 	}
-	f.items, f.span = t.window.TopAt(at, k), t.window.SpanAt(at).Round(time.Microsecond)
+	at = at.Add(-short)
+	f.items = t.window.TopAt(at, k)
+	f.span = (t.window.SpanAt(at) + short).Round(time.Microsecond)
 	for _, item := range f.items {
 		f.series = append(f.series, t.window.SeriesAt(at, item.Key))
 	}
