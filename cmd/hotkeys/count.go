@@ -40,8 +40,10 @@ func (p *process) count(o *options) int {
 		}
 	}
 	var err error
-	if c.tally, err = newTally(o); err != nil {
+	if c.tally, err = newTally(o); err != nil && o.load != "" {
 		return p.fail(err)
+	} else if err != nil { // sizes that are beyond the libraries' limits
+		return p.refuse(err)
 	}
 	if c.reader, err = newReader(o, c.input, c.tally); err != nil {
 		return p.refuse(err)
@@ -201,13 +203,13 @@ func (c *counting) warn() {
 		n    uint64
 		what string
 	}{
-		{t.skipped.Load(), "of " + grouped(t.lines.Load()) + " lines have no key, or no time, where it should be"},
-		{t.cutLines.Load(), fmt.Sprintf("lines are longer than %d bytes: the rest was not looked at", maxLine)},
-		{t.cutKeys.Load(), fmt.Sprintf("keys are longer than %d bytes, and were cut", maxKey)},
-		{t.tooLate(), "keys came when their time had left the window"},
+		{t.skipped.Load(), fmt.Sprintf("lines of %s without a key, or a time, where it should be", grouped(t.lines.Load()))},
+		{t.cutLines.Load(), fmt.Sprintf("lines of more than %d bytes, of which the rest was not looked at", maxLine)},
+		{t.cutKeys.Load(), fmt.Sprintf("keys of more than %d bytes, which were cut", maxKey)},
+		{t.tooLate(), "keys whose time had left the window when they came"},
 	} {
 		if w.n > 0 {
-			fmt.Fprintf(c.stderr, "hotkeys: %s %s\n", grouped(w.n), w.what)
+			fmt.Fprintf(c.stderr, "hotkeys: %s: %s\n", w.what, grouped(w.n))
 		}
 	}
 }

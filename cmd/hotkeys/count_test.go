@@ -106,9 +106,9 @@ func TestScripts(t *testing.T) {
 		{args: "-o csv crlf", stdout: "rank,key,count,lower,upper,share\n1,a,2,2,2,0.666667\n2,b,1,1,1,0.333333\n"},
 		{args: "-o csv -d , -f 1 fields -k 1", stdout: "rank,key,count,lower,upper,share\n1,a,2,2,2,0.5\n"},
 		{args: "-o csv -d , -f 2 -k 1 fields", stdout: "rank,key,count,lower,upper,share\n1,1,1,1,1,0.333333\n",
-			stderr: "hotkeys: 1 of 4 lines have no key, or no time, where it should be\n"},
+			stderr: "hotkeys: lines of 4 without a key, or a time, where it should be: 1\n"},
 		{args: "-o csv -d , -f 2 -k 1 fields -q", stdout: "rank,key,count,lower,upper,share\n1,1,1,1,1,0.333333\n"},
-		{args: "-o csv -json a.b json", stdout: "rank,key,count,lower,upper,share\n1,k,2,2,2,1\n", stderr: "1 of 3 lines"},
+		{args: "-o csv -json a.b json", stdout: "rank,key,count,lower,upper,share\n1,k,2,2,2,1\n", stderr: "lines of 3 without a key, or a time, where it should be: 1\n"},
 		{args: "-o csv -monitor monitor", stdout: "rank,key,count,lower,upper,share\n1,a,2,2,2,0.666667\n2,b,1,1,1,0.333333\n"},
 		{args: "-o csv -re ^(.)e -q json monitor words", stdout: "rank,key,count,lower,upper,share\n"},
 		{args: "-o csv -all -k 2 words", stdout: "rank,key,count,lower,upper,share\n1,be,2,2,2,0.333333\n2,to,2,2,2,0.333333\n"},
@@ -201,8 +201,8 @@ func TestLongLines(t *testing.T) {
 	got := run(long+" a\n"+long+"\nb a\n", "-f", "1", "-o", "csv")
 	require.Equal(t, fmt.Sprintf("rank,key,count,lower,upper,share\n1,%s,2,2,2,0.666667\n2,b,1,1,1,0.333333\n",
 		long[:maxKey]), got.stdout)
-	require.Equal(t, "hotkeys: 2 lines are longer than 262144 bytes: the rest was not looked at\n"+
-		"hotkeys: 2 keys are longer than 4096 bytes, and were cut\n", got.stderr)
+	require.Equal(t, "hotkeys: lines of more than 262144 bytes, of which the rest was not looked at: 2\n"+
+		"hotkeys: keys of more than 4096 bytes, which were cut: 2\n", got.stderr)
 }
 
 // Memory does not depend on the number of keys or the length of lines.

@@ -240,8 +240,8 @@ func TestReplay(t *testing.T) {
 2026-01-01T00:00:15Z   2         2      0.14/s  a
 2026-01-01T00:10:01Z   1         2      0.12/s  c
 `, got.stdout)
-	require.Equal(t, "hotkeys: 1 of 9 lines have no key, or no time, where it should be\n"+
-		"hotkeys: 1 keys came when their time had left the window\n", got.stderr)
+	require.Equal(t, "hotkeys: lines of 9 without a key, or a time, where it should be: 1\n"+
+		"hotkeys: keys whose time had left the window when they came: 1\n", got.stderr)
 
 	got = run("", append(flags, "-every", "10m", "-o", "csv", "-q", "log")...)
 	require.Equal(t, `time,rank,key,count,lower,upper,rate_per_second

@@ -15,7 +15,7 @@ type monitor struct {
 
 func (m *monitor) split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, ok bool) {
 	if string(line) == "OK" { // the answer to MONITOR itself
-		return keys, nil, m.stamps.time == 0
+		return keys, nil, true
 	}
 	if m.stamps.time != 0 {
 		if _, stamp, ok = m.stamps.split(nil, line); !ok {

@@ -61,6 +61,8 @@ func TestBadArguments(t *testing.T) {
 		{"-window 10s -slots 0", "-slots 0: must be 1 to 65536"},
 		{"-window 20h -slots 65537", "-slots 65537"},
 		{"-window 10s -slots 3", "-slots 3: must divide -window 10s"},
+		{"-window 1000000h -slots 1", "window: Slot = 1000000h0m0s: "},
+		{"-window 65536s -slots 65536 -k 100000", "window: Candidates = 400000: "},
 		{"-window 10s -every 0s", "-every 0s: must be positive"},
 		{"-window 10s -every -1s", "-every -1s"},
 		{"-window 10s -save x", "-save: only a count of the whole stream"},

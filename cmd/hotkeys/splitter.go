@@ -10,7 +10,7 @@ import (
 type splitter interface {
 	// split appends the keys of a line to keys and returns the text of its
 	// time, if it is asked for that. ok is false if the line is not of the
-	// form expected, or has no time. What it returns is valid until the line
+	// form expected, or its keys have no time. What it returns is valid until the line
 	// changes or the next call.
 	split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, ok bool)
 }
