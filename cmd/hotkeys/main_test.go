@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,13 +52,18 @@ func inFolder(t *testing.T, files map[string]string) {
 	}
 }
 
+var runsItself = sync.OnceValue(func() bool {
+	self, err := os.Executable()
+	return err == nil && !errors.Is(exec.Command(self, "-test.run=^$").Run(), syscall.ENOEXEC)
+})
+
 // command returns the command as a process of its own.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), asCommand+"=1")
-	if err := exec.Command(self, "-test.run=^$").Run(); errors.Is(err, syscall.ENOEXEC) {
+	if !runsItself() {
 		t.Skip("tests run in an emulator, and cannot run themselves")
 	}
 	return c
