@@ -199,7 +199,7 @@ func (r *rows) bounds(h uint64) (lower, upper uint64) {
 
 // addSlowly gives weight w to the key with hash h. Counters saturate.
 func (r *rows) addSlowly(h, w uint64) {
-	w = min(w, saturated)
+	w = min(w, saturated+1) // more than any counter holds is still more
 	for i := range r.count {
 		c := r.at(h, i)
 		if r.owns(h, c) {
