@@ -95,6 +95,10 @@ var little = binary.LittleEndian
 // equal future. It takes 12 bytes a cell and 36 and the key for each
 // tracked key. It fails with [ErrKeyType], or with an error of a key's own
 // encoding.
+//
+// Only the process itself can restore what hashes with a seed of the process:
+// keys that are neither strings nor integers without a Config.Hash, and
+// [KeyedHash].
 func (s *Sketch[K]) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
 // AppendBinary appends what MarshalBinary returns to dst.

@@ -21,15 +21,17 @@ var (
 )
 
 // tile is a key type with an encoding of its own.
-type tile struct{ x, y int8 }
+type tile struct{ X, Y int8 }
 
-func (p tile) MarshalBinary() ([]byte, error) { return []byte{byte(p.x), byte(p.y)}, nil }
+func (p tile) MarshalBinary() ([]byte, error) { return []byte{byte(p.X), byte(p.Y)}, nil }
+
+func (p tile) hash() uint64 { return uint64(uint8(p.X))<<8 | uint64(uint8(p.Y)) }
 
 func (p *tile) UnmarshalBinary(data []byte) error {
 	if len(data) != 2 {
 		return fmt.Errorf("a tile of %d bytes", len(data))
 	}
-	p.x, p.y = int8(data[0]), int8(data[1])
+	p.X, p.Y = int8(data[0]), int8(data[1])
 	return nil
 }
 
