@@ -351,3 +351,53 @@ func TestDecodeRefusesOtherObjects(t *testing.T) {
 	require.ErrorIs(t, err, heavykeeper.ErrKeyType)
 	require.ErrorIs(t, new(HeavyKeeper[float64]).UnmarshalBinary(data), heavykeeper.ErrKeyType)
 }
+
+// layout is an encoding written byte by byte, so that what it says does not
+// depend on the machine, nor on the code under test.
+type layout []byte
+
+func (l *layout) uint(bytes int, values ...uint64) {
+	for _, x := range values {
+		for i := range bytes {
+			*l = append(*l, byte(x>>(8*i)))
+		}
+	}
+}
+
+// TestLayout writes the encoding of a window as the comment on it says. It
+// runs alike on big-endian machines.
+func TestLayout(t *testing.T) {
+	h := must(t, Config[string]{K: 1, Candidates: 2, Rows: 1, Width: 2, Slots: 2, Slot: time.Second, Stripes: 1, Seed: 0x0102030405060708})
+	h.AddAt(time.Unix(1000, 5e8), "a", 6)
+	h.AddAt(time.Unix(1001, 0), "b", 5)
+	h.AddAt(time.Unix(1000, 0), "b", 4)
+	h.AddAt(time.Unix(999, 0), "b", 3)
+	var c *counter[string]
+	h.stripes.With(0, func(v *counter[string]) bool { c = v; return true })
+	sketch, err := c.sketch.MarshalBinary()
+	require.NoError(t, err)
+
+	l := layout("HKpr")
+	l.uint(1, 1, 3, 0, 0)
+	l.uint(4, 1, 2, 2, 1, 2, 1)
+	l.uint(8, 1e9, math.Float64bits(1.08), 0x0102030405060708, uint64(len(sketch)))
+	l = append(l, sketch...)
+	l.uint(8, 1001, 1000, 1000)
+	l.uint(4, 0, 1, 1, 0) // the earlier event came late; slot 1001 is at position 1
+	l.uint(8, 0, 0, 0, 0, 4, 3, 1)
+	faded := 256 / math.Round(256/(1-c.alpha))
+	l.uint(8, 6+4, math.Float64bits(faded), 5, math.Float64bits(1))
+	l.uint(4, 0, 0, 0, 0, 0, 1) // nothing before; "b" admitted at position 1
+	l.uint(4, 6, 4, 0, 5)
+	l.uint(8, xxhash.Sum64(l))
+	data, err := h.MarshalBinary()
+	require.NoError(t, err)
+	require.Equal(t, []byte(l), data)
+
+	var restored HeavyKeeper[string]
+	require.NoError(t, restored.UnmarshalBinary(l))
+	at := time.Unix(1001, 0)
+	require.Equal(t, h.TopAt(at, 0), restored.TopAt(at, 0))
+	require.Equal(t, []uint64{4, 5}, restored.SeriesAt(at, "b"))
+	require.Equal(t, time.Second, restored.SpanAt(at))
+}
