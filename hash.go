@@ -71,13 +71,7 @@ func newKeys[K comparable](c Config[K]) keys[K] {
 			}
 		}
 	default:
-		strict := k.strict
-		k.fn = func(key K) uint64 {
-			if strict && !isComparable(key) {
-				return 0
-			}
-			return maphash.Comparable(processSeed, key)
-		}
+		k.fn = KeyedHash[K](processSeed)
 	}
 	return k
 }
