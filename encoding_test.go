@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -124,6 +125,47 @@ func TestRoundTripOfStripes(t *testing.T) {
 		require.Equal(t, data, must(restored.MarshalBinary()))
 		require.NoError(t, must(New(config)).Merge(restored))
 	}
+}
+
+// A snapshot while updates go on holds each in full or not at all, all that
+// were complete when it began, and none that had not begun when it ended.
+func TestSnapshotWhileWriting(t *testing.T) {
+	const writers, events, each = 4, 5000, 7
+	h := must(New(Config[int]{K: 20, Width: 64, Stripes: 3}))
+	var begun, complete atomic.Uint64
+	done := make(chan struct{})
+	go func() {
+		hammer(writers, func(worker int, _ *rand.Rand) {
+			for i := range events {
+				begun.Add(each)
+				h.AddN(100*worker+i%5, each)
+				complete.Add(each)
+			}
+		})
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		least := complete.Load()
+		data := must(h.MarshalBinary())
+		most := begun.Load()
+		var c HeavyKeeper[int]
+		require.NoError(t, c.UnmarshalBinary(data))
+		listed := uint64(0)
+		for item := range c.All() {
+			require.Zero(t, item.Count%each, "a part of an update")
+			listed += item.Count
+		}
+		total := c.Stats().Total
+		require.Equal(t, total, listed)
+		require.GreaterOrEqual(t, total, least)
+		require.LessOrEqual(t, total, most)
+	}
+	require.Equal(t, uint64(writers*events*each), h.Stats().Total)
 }
 
 // seal recomputes the checksum of an encoding that a test has changed.
