@@ -163,7 +163,7 @@ func (s *soak) progress(done int, begin time.Time) {
 
 // TestSoak runs for as long as one likes:
 //
-//	go test -run Soak -timeout 0 . -soak 1000000000
+//	go test -v -run Soak -timeout 0 . -soak 1000000000
 func TestSoak(t *testing.T) {
 	events, checks := 500_000, 5
 	if testing.Short() {

@@ -64,7 +64,7 @@ func (s *soak) turn(slot int64) {
 func (s *soak) step(perSlot int) {
 	s.now += int64(s.r.IntN(2 * int(soakSlot.Microseconds()) / perSlot))
 	at := s.now
-	switch x := s.r.IntN(1000 * perSlot); {
+	switch x := s.r.IntN(20 * perSlot); {
 	case x == 0: // ahead, mostly for good
 		s.jumps++
 		s.now += s.r.Int64N(40) * soakSlot.Microseconds()
@@ -142,7 +142,7 @@ func (s *soak) check() {
 
 // TestSoak runs for as long as one likes:
 //
-//	go test -run Soak -timeout 0 ./window -soak 1000000000
+//	go test -v -run Soak -timeout 0 ./window -soak 1000000000
 func TestSoak(t *testing.T) {
 	events, checks := 500_000, 10
 	if testing.Short() {
