@@ -73,6 +73,16 @@
 // measures counts in multiples of the mean weight. But the cells of untracked
 // keys hold at most 2^32-1, so take KiB where even the K-th key has gigabytes.
 //
+// # Saving
+//
+// MarshalBinary encodes a sketch or HeavyKeeper, while it goes on counting if
+// need be, and UnmarshalBinary restores it in full: answers, bounds, and on a
+// machine of the same architecture the future. It trusts nothing that it reads.
+// The example of [HeavyKeeper.MarshalBinary] writes a file that survives a
+// crash at any moment. Keys must be strings, integers, or of a type with a
+// binary encoding of its own; this and other types are hashed with a seed of the
+// process, so give them a Config.Hash to decode them elsewhere.
+//
 // # Security
 //
 // Keys that come from strangers may be chosen to do harm. The default hash of
