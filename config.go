@@ -64,7 +64,8 @@ type Config[K comparable] struct {
 	// Hash maps a key to 64 bits; equal keys must have equal hashes. What it
 	// returns is mixed with Seed, so it need not be uniform, but keys that
 	// share all 64 bits count as one until they are tracked. It must be
-	// safe for concurrent use, must not retain the key, and must not call the
+	// safe for concurrent use, must not retain the key (AddBytes passes the
+	// caller's memory), and must not call the
 	// object it is configured for, whose locks may be held. Default: xxhash for strings, the value itself for integers,
 	// [hash/maphash.Comparable] with a seed of the process for other types.
 	Hash func(K) uint64

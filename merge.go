@@ -10,21 +10,31 @@ import (
 // ErrMerge is what Merge's errors wrap: the operands do not fit together.
 var ErrMerge = errors.New("heavykeeper: cannot merge")
 
-// mergeable reports the first difference between configurations that makes a
-// merge impossible.
-func (c *Config[K]) mergeable(d *Config[K]) error {
-	for _, p := range []struct {
-		field string
-		a, b  any
-	}{
-		{"Rows", c.Rows, d.Rows},
-		{"Width", c.Width, d.Width},
-		{"Base", c.Base, d.Base},
-		{"Alpha", c.Alpha, d.Alpha},
-		{"Seed", c.Seed, d.Seed},
-	} {
-		if p.a != p.b {
-			return fmt.Errorf("%w: %s = %v and %v", ErrMerge, p.field, p.a, p.b)
+// parameter is a field of a Config with its value.
+type parameter struct {
+	field string
+	value any
+}
+
+// meaning returns the parameters that give cells their meaning: with others,
+// they cannot be added.
+func (c *Config[K]) meaning() []parameter {
+	return []parameter{
+		{"Rows", c.Rows}, {"Width", c.Width}, {"Base", c.Base}, {"Alpha", c.Alpha}, {"Seed", c.Seed},
+	}
+}
+
+// shape returns all parameters but Hash and the hooks.
+func (c *Config[K]) shape() []parameter {
+	return append(c.meaning(), parameter{"K", c.K}, parameter{"Stripes", c.Stripes})
+}
+
+// requireEqual returns an error that wraps kind and names the first of a
+// receiver's parameters that another object has otherwise.
+func requireEqual(kind error, others, receivers []parameter) error {
+	for i, own := range receivers {
+		if other := others[i]; other != own {
+			return fmt.Errorf("%w: %s = %v, the receiver's is %v", kind, own.field, other.value, own.value)
 		}
 	}
 	return nil
@@ -62,7 +72,7 @@ func (s *Sketch[K]) Merge(other *Sketch[K]) error {
 	if s == other {
 		return fmt.Errorf("%w: a sketch with itself", ErrMerge)
 	}
-	if err := s.config.mergeable(&other.config); err != nil {
+	if err := requireEqual(ErrMerge, other.config.meaning(), s.config.meaning()); err != nil {
 		return err
 	}
 	if err := other.sameHash(&s.keys); err != nil {
@@ -80,7 +90,7 @@ func (h *HeavyKeeper[K]) Merge(other *HeavyKeeper[K]) error {
 	if h == other {
 		return fmt.Errorf("%w: a HeavyKeeper with itself", ErrMerge)
 	}
-	if err := h.config.mergeable(&other.config); err != nil {
+	if err := requireEqual(ErrMerge, other.config.meaning(), h.config.meaning()); err != nil {
 		return err
 	}
 	for _, s := range other.stripes.Locked() {
