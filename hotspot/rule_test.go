@@ -360,3 +360,27 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "Detect Allow Deny unknown (3)", fmt.Sprint(Detect, Allow, Deny, Action(3)))
 	require.Equal(t, "Exact Prefix Suffix Contains Glob Regexp unknown (-1)", fmt.Sprint(Exact, Prefix, Suffix, Contains, Glob, Regexp, Match(-1)))
 }
+
+// What is remembered of one key is not taken for another's, though they share a
+// word.
+func TestVerdicts(t *testing.T) {
+	v := new(verdicts)
+	require.Zero(t, v.find(0), "nothing is remembered")
+	v.note(4, denied)
+	require.Equal(t, denied, v.find(4))
+	require.Equal(t, denied, v.find(4|3), "the same 62 bits")
+	require.Zero(t, v.find(8))
+	v.note(8, cold)
+	require.Equal(t, cold, v.find(8))
+	require.Zero(t, v.find(4), "its place was taken")
+	v.note(^uint64(0), allowed)
+	require.Equal(t, allowed, v.find(^uint64(0)))
+
+	// Twice as many keys as there are words, and none of them is mistaken.
+	d := must(t, Config[int]{Threshold: 1, Rules: []Rule{{Action: Allow, Match: Suffix, Pattern: "3"}}})
+	for range 2 {
+		for key := range 2 << verdictBits {
+			require.Equal(t, key%10 == 3, d.Hot(key), "%d", key)
+		}
+	}
+}
