@@ -29,7 +29,8 @@ type GroupConfig[K comparable] struct {
 	NewSource func(name string) (Source[K], error)
 
 	// Max is the most Detectors at a time. What the group can take is Max
-	// times what one takes. Default 1000.
+	// times what one takes, nearly all of it the Source's; BenchmarkScan
+	// reports that. Default 1000.
 	Max int
 
 	// Idle is how long a Detector may go without being asked for or observing
