@@ -36,8 +36,10 @@ func (s *Sketch[K]) UnmarshalBinary(data []byte) error {
 }
 
 // UnmarshalBinary makes h the HeavyKeeper that data encodes; see
-// [Sketch.UnmarshalBinary]. Stripes are replaced one after another. It must
-// not run while other goroutines use a zero value.
+// [Sketch.UnmarshalBinary]. The number of stripes may differ, as it does by
+// default on machines of other sizes: h keeps its own, and stripes that it does
+// not have are merged into those it has. Stripes are replaced one after
+// another. It must not run while other goroutines use a zero value.
 func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 	var own *Config[K]
 	if h.stripes != nil {
@@ -65,8 +67,17 @@ func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 		})
 		return nil
 	}
+	// The first of those that share a stripe of h, and then the rest as by Merge.
+	n := h.stripes.Len()
+	for i := len(restored) - 1; i >= n; i-- {
+		restored[i%n].merge(restored[i])
+	}
 	for i, s := range h.stripes.Locked() {
-		*s = *restored[i]
+		if i < len(restored) {
+			*s = *restored[i]
+		} else {
+			s.Reset()
+		}
 	}
 	return nil
 }
@@ -108,6 +119,9 @@ func newDecoder[K comparable](data []byte, object byte, own *Config[K]) (*decode
 	if err := d.header(own); err != nil {
 		return nil, err
 	}
+	if object == sketchObject && d.config.Stripes != 1 {
+		return nil, fmt.Errorf("%w: a sketch of %d stripes", ErrFormat, d.config.Stripes)
+	}
 	stripeSize := stripeBytes + cellBytes*uint64(d.config.Rows)*uint64(d.config.Width)
 	if need := stripeSize * uint64(d.config.Stripes); need > uint64(len(d.data)) {
 		return nil, fmt.Errorf("%w: %d bytes, %d stripes of %d x %d cells take %d",
@@ -132,7 +146,9 @@ func (d *decoder[K]) header(own *Config[K]) error {
 		if err := requireEqual(ErrMismatch, c.shape(), own.shape()); err != nil {
 			return err
 		}
+		stripes := c.Stripes
 		c = *own
+		c.Stripes = stripes
 	}
 	d.config, d.keys = c, newKeys(c)
 	var zero K

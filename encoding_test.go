@@ -197,7 +197,7 @@ var malformed = []struct {
 	{"Rows huge", func(d []byte) []byte { return seal(put32(d, 12, math.MaxUint32)) }, ErrFormat},
 	{"Width huge", func(d []byte) []byte { return seal(put32(d, 16, 1<<25)) }, ErrMismatch},
 	{"Rows x Width wrap", func(d []byte) []byte { return seal(put32(put32(d, 12, 16), 16, 1<<28)) }, ErrFormat},
-	{"Stripes huge", func(d []byte) []byte { return seal(put32(d, 20, 4096)) }, ErrMismatch},
+	{"Stripes huge", func(d []byte) []byte { return seal(put32(d, 20, 4096)) }, ErrFormat},
 	{"Base NaN", func(d []byte) []byte { return seal(put64(d, 24, math.Float64bits(math.NaN()))) }, ErrFormat},
 	{"Alpha one", func(d []byte) []byte { return seal(put64(d, 32, math.Float64bits(1))) }, ErrFormat},
 	{"Seed", func(d []byte) []byte { return seal(put64(d, 40, 99)) }, ErrMismatch},
@@ -351,7 +351,9 @@ func TestLayout(t *testing.T) {
 	l.uint(8, 0x0102030405060708, mixed(0))
 	unit := math.Round(256 / 0.75) // 341 after the fade, of 341.33
 	l.float64(256 / 0.75)
-	l.uint(8, mix(0x0102030405060708)|1) // no draw yet: cells without a count are free
+	random := newGenerator(0x0102030405060708)
+	random.next() // one draw, though cells without a count are free
+	l.uint(8, uint64(random))
 	l.uint(8, 16, 11*256+5*uint64(unit), 1, 1, 0, 2, 0, 0, 0)
 	l.uint(4, 1, 2) // inexact, two keys
 	first, second := uint64(6*256), 5*256+4*uint64(unit)
@@ -380,4 +382,52 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, restored.UnmarshalBinary(l))
 	require.Equal(t, s.Top(0), restored.Top(0))
 	require.Equal(t, Estimate{8, 7, 8}, restored.Estimate(0xfedc))
+}
+
+// A restored HeavyKeeper may have other stripes than the saved one: machines
+// differ in processors.
+func TestDecodeIntoOtherStripes(t *testing.T) {
+	config := Config[string]{K: 5, Width: 50, Stripes: 4}
+	truth := map[string]uint64{}
+	saved := must(New(config))
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range 4000 {
+		key := fmt.Sprint(skewed(r, 100))
+		truth[key]++
+		saved.stripes.With(i%4, func(s *Sketch[string]) bool {
+			s.Add(key)
+			return true
+		})
+	}
+	data := must(saved.MarshalBinary())
+	for _, stripes := range []int{1, 2, 3, 4, 9} {
+		config.Stripes = stripes
+		h := must(New(config))
+		h.AddN("forgotten", 1000)
+		require.NoError(t, h.UnmarshalBinary(data))
+		require.Equal(t, stripes, h.stripes.Len())
+		require.Equal(t, uint64(4000), h.Stats().Total)
+		for key, want := range truth {
+			e := h.Estimate(key)
+			require.True(t, e.Lower <= want && want <= e.Upper, "%d stripes: %q weighs %d, got %+v", stripes, key, want, e)
+		}
+		require.Zero(t, h.Estimate("forgotten").Lower)
+		require.Equal(t, saved.Top(2), h.Top(2))
+	}
+}
+
+// An encoding whose mean weight is beyond all weights is decoded, and does no
+// harm.
+func TestForgedMeanWeight(t *testing.T) {
+	s := must(NewSketch(Config[uint64]{K: 1, Width: 1, Rows: 1}))
+	for i := range uint64(3) {
+		s.AddN(i, 1000)
+	}
+	s.misses, s.excess = math.MaxUint64, math.MaxUint64
+	forged := new(Sketch[uint64])
+	require.NoError(t, forged.UnmarshalBinary(must(s.MarshalBinary())))
+	for i := range uint64(10) {
+		forged.AddN(100+i, 2)
+		require.Positive(t, forged.quantum)
+	}
 }

@@ -24,10 +24,8 @@ func (c *Config[K]) meaning() []parameter {
 	}
 }
 
-// shape returns all parameters but Hash and the hooks.
-func (c *Config[K]) shape() []parameter {
-	return append(c.meaning(), parameter{"K", c.K}, parameter{"Stripes", c.Stripes})
-}
+// shape returns all parameters of a stripe but Hash and the hooks.
+func (c *Config[K]) shape() []parameter { return append(c.meaning(), parameter{"K", c.K}) }
 
 // requireEqual returns an error that wraps kind and names the first of a
 // receiver's parameters that another object has otherwise.
@@ -69,7 +67,10 @@ func (s *Sketch[K]) sameHash(keys *keys[K]) error {
 // anew. O(Rows x Width + K log K); it allocates about as much memory as other
 // takes.
 func (s *Sketch[K]) Merge(other *Sketch[K]) error {
-	if s == other {
+	switch {
+	case other == nil || other.config.K == 0 || s.config.K == 0:
+		return fmt.Errorf("%w: NewSketch did not make both sketches", ErrMerge)
+	case s == other:
 		return fmt.Errorf("%w: a sketch with itself", ErrMerge)
 	}
 	if err := requireEqual(ErrMerge, other.config.meaning(), s.config.meaning()); err != nil {
@@ -87,7 +88,10 @@ func (s *Sketch[K]) Merge(other *Sketch[K]) error {
 // by one, so that no two locks are held at once: updates of either that run
 // meanwhile are not lost, and those of other may or may not be in the result.
 func (h *HeavyKeeper[K]) Merge(other *HeavyKeeper[K]) error {
-	if h == other {
+	switch {
+	case other == nil || other.stripes == nil || h.stripes == nil:
+		return fmt.Errorf("%w: New did not make both HeavyKeepers", ErrMerge)
+	case h == other:
 		return fmt.Errorf("%w: a HeavyKeeper with itself", ErrMerge)
 	}
 	if err := requireEqual(ErrMerge, other.config.meaning(), h.config.meaning()); err != nil {
@@ -199,7 +203,7 @@ func (s *Sketch[K]) retrack(entries []entry[K]) {
 	}
 	unit := s.fading.unit
 	for _, e := range entries[kept:] {
-		s.writeBack(e.key, ratio{s.fading.unit, unit}.down(e.count))
+		s.writeBack(s.keys.hash(e.key), ratio{s.fading.unit, unit}.down(e.count))
 		s.evictions++
 	}
 }

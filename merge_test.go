@@ -206,3 +206,13 @@ func TestMergeAddsLostFractions(t *testing.T) {
 	require.False(t, sum.Contains(1))
 	require.GreaterOrEqual(t, float64(sum.Estimate(1).Upper), truth)
 }
+
+func TestMergeOfNothing(t *testing.T) {
+	sketch, keeper := must(NewSketch(Config[int]{K: 1})), must(New(Config[int]{K: 1}))
+	require.ErrorIs(t, sketch.Merge(nil), ErrMerge)
+	require.ErrorIs(t, sketch.Merge(new(Sketch[int])), ErrMerge)
+	require.ErrorIs(t, new(Sketch[int]).Merge(sketch), ErrMerge)
+	require.ErrorIs(t, keeper.Merge(nil), ErrMerge)
+	require.ErrorIs(t, keeper.Merge(new(HeavyKeeper[int])), ErrMerge)
+	require.ErrorIs(t, new(HeavyKeeper[int]).Merge(keeper), ErrMerge)
+}

@@ -313,8 +313,8 @@ func TestSaturatedNeverRecovers(t *testing.T) {
 	require.True(t, r.saturated)
 	r.lift(8, 1000)
 	r.take(&r.cells[0], 8, 1000)
-	r.scale(ratio{1, 256})
-	r.scale(ratio{1, 1 << 20})
+	r.scale(ratio{1, 256}, math.MaxUint64)
+	r.scale(ratio{1, 1 << 20}, math.MaxUint64)
 	for _, h := range []uint64{7, 8, 9} {
 		_, upper := r.bounds(h)
 		require.Equal(t, uint64(math.MaxUint64), upper, "key %d", h)
