@@ -40,6 +40,7 @@ func TestMatch(t *testing.T) {
 		{Glob, `\*\?\[`, "*?[", `a?[ \*?[`},
 		{Glob, "*a*b*c*", "abc xaxbxcx aabbcc", "acb ab ~"},
 		{Glob, "**", "~ ab", ""},
+		{Glob, "*aa?b", "aaaéb aaéb", "aab aaéa"}, // starts again by the size of what it leaves
 		{Glob, "a**b", "ab axb", "a b"},
 		{Glob, "", "~", "a"},
 		{Regexp, "^v[0-9]+$", "v1 v22", "v 1 xv1 v1x"},
