@@ -121,6 +121,15 @@ func (c *counter[K]) admit(slot int, key K, hash uint64, n uint32) {
 	}
 }
 
+// disown is called when Config.Hash panics in an update of key. Only the
+// eviction of another key asks for a hash, so if key is tracked now, it has
+// just been given a slot, whose counts are not its own.
+func (c *counter[K]) disown(key K, hash uint64) {
+	if slot := c.sketch.Slot(key, hash); slot >= 0 {
+		c.admit(slot, key, hash, 0)
+	}
+}
+
 // enter returns the ring position of the slot of an event that is not in
 // [from, to), having turned the wheel if that slot is to come. ok is false if
 // the slot has left the window. t need not be set if since is near.

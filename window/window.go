@@ -134,8 +134,15 @@ func (h *HeavyKeeper[K]) update(t time.Time, since time.Duration, key K, hash ui
 		return
 	}
 	p := h.stripes.Lock()
-	defer h.stripes.Unlock(p)
+	counted := false
+	defer func() {
+		if !counted {
+			p.Value.disown(key, hash)
+		}
+		h.stripes.Unlock(p)
+	}()
 	h.count(&p.Value, t, since, key, hash, n)
+	counted = true
 }
 
 // count counts n occurrences of key at time t in stripe c, which must be
@@ -177,8 +184,13 @@ func (h *HeavyKeeper[K]) AddBatchAt(t time.Time, batch []K) {
 
 func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, hashes []uint64) {
 	p := h.stripes.Lock()
-	defer h.stripes.Unlock(p)
-	c := &p.Value
+	c, counted := &p.Value, 0
+	defer func() {
+		if counted < len(chunk) {
+			c.disown(chunk[counted], hashes[counted])
+		}
+		h.stripes.Unlock(p)
+	}()
 	at, ok := c.wheel.at, since >= c.from && since < c.to
 	if !ok {
 		valid := uint32(0)
@@ -195,6 +207,7 @@ func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, h
 		if ok || !c.sketch.Valid(key) {
 			c.add(at, key, hashes[i], 1)
 		}
+		counted++
 	}
 }
 
