@@ -46,10 +46,10 @@ type Config[K comparable] struct {
 	Slot time.Duration
 
 	// Candidates is the number of keys whose slots are counted, in each
-	// stripe. At least K and at most 2^24; Candidates x Slots is at most 2^28. A candidate
-	// takes 60 bytes, 4 x Slots more, and a string key's text. More help where
-	// many keys are nearly as frequent as the K-th, and where keys come and go.
-	// Default 4 K.
+	// stripe. At least K and at most 2^24; Candidates x Slots is at most 2^28.
+	// A candidate takes 60 to 75 bytes, 4 x Slots more, and for a string key 8
+	// more and its text. More help where many keys are nearly as frequent as
+	// the K-th, and where keys come and go. Default 4 K.
 	Candidates int
 
 	// Rows and Width are the shape of the sketch that nominates candidates,

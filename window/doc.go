@@ -19,8 +19,10 @@
 //
 // # Memory
 //
-// A stripe takes about 60 + 4 x Slots bytes a candidate and 12 a cell: 60 KB
-// for K = 100 with all defaults, and the text of string keys.
+// A stripe takes 60 to 75 bytes and 4 x Slots more for a candidate with a key
+// of 64 bits, 8 more and the text for one that is a string, 12 bytes a cell, 16
+// a slot, and at most 3 KB: 65 KB for K = 100 with all other defaults. There is
+// one stripe for each processor, or nearly two. TestSizing holds these.
 //
 // # Accuracy
 //
