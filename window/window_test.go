@@ -191,10 +191,8 @@ func TestIdleGaps(t *testing.T) {
 			h.AddAt(at, i%50, 1)
 		}
 		h.AddAt(at, 1, 100)
-		begin := time.Now()
 		at = at.Add(gap)
 		h.AddAt(at, 1, 3)
-		require.Less(t, time.Since(begin), time.Second, "gap %v", gap)
 		if gap >= 5*time.Second {
 			require.Equal(t, []heavykeeper.Item[int]{{Key: 1, Estimate: heavykeeper.Estimate{Count: 3, Lower: 3, Upper: 3}}}, h.TopAt(at, 0), "gap %v", gap)
 			for key := 2; key < 50; key++ {
@@ -205,7 +203,11 @@ func TestIdleGaps(t *testing.T) {
 			require.GreaterOrEqual(t, h.EstimateAt(at, 1).Lower, uint64(103), "gap %v", gap)
 		}
 		require.Equal(t, uint64(1103), h.Stats().Total)
-		require.LessOrEqual(t, h.Stats().Turns, uint64(1))
+		turns := uint64(1) // one for all slots of the gap: BenchmarkGap
+		if gap < time.Second {
+			turns = 0
+		}
+		require.Equal(t, turns, h.Stats().Turns, "gap %v", gap)
 	}
 }
 
