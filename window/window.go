@@ -38,9 +38,13 @@ var (
 // all that leaves the window by it is gone, and only [HeavyKeeper.Reset] sets
 // the present back. Do not pass on times from sources that you do not trust.
 //
-// Times with a monotonic reading, as time.Now has, are placed by that, so that
-// setting the clock of the machine does not matter. Do not mix them with times
-// without one on a machine where that happens.
+// Times with a monotonic reading, as time.Now has, are placed by that, as so
+// much after New, so that setting the clock of the machine does not matter. So
+// slots begin at multiples of Slot since 1970 by the wall clock that New saw:
+// they are off by what the clock has been set since, and by the time that the
+// machine was suspended where the monotonic clock stands still meanwhile, as on
+// Linux. Where slots must follow the wall clock, give every update and every
+// read a time without the reading, time.Now().Round(0). Do not mix the two.
 //
 // There are no goroutines and no timers, and nothing to close. The zero value
 // is not usable; see [New]. All methods are safe for concurrent use, as those

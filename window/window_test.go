@@ -69,6 +69,13 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, []int{10, 400, 400}, []int{c.Slots, c.Candidates, c.Width})
 	require.Equal(t, 3*time.Second, c.Slot)
 	require.InDelta(t, 0.1813, c.alpha(), 1e-4)
+	for _, test := range []struct{ rows, candidates, want int }{
+		{0, 1, 256}, {0, 1 << 24, 1 << 24}, {8, 1 << 24, 1 << 24}, {16, 1 << 24, 1 << 23}, {9, 1 << 24, (1 << 27) / 9},
+	} {
+		c, err := Config[int]{K: 1, Rows: test.rows, Candidates: test.candidates}.resolve()
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.Width, "%d rows, %d candidates", test.rows, test.candidates)
+	}
 	for candidates := 1; candidates < 300; candidates++ {
 		s, err := Config[int]{Candidates: candidates, Slots: 3}.newSketch()
 		require.NoError(t, err)
@@ -367,6 +374,35 @@ func TestUnusualKeys(t *testing.T) {
 	a.AddAt(at, []int{}, 1)
 	a.AddAt(at, "x", 1)
 	require.Equal(t, uint64(1), a.Stats().Ignored)
+}
+
+// A key that does not equal itself moves no time and counts as Ignored alone,
+// whenever it comes.
+func TestIgnoredKeysMoveNothing(t *testing.T) {
+	nan := math.NaN()
+	now := time.Unix(1000, 0)
+	forms := map[string]func(h *HeavyKeeper[float64], at time.Time){
+		"AddAt":      func(h *HeavyKeeper[float64], at time.Time) { h.AddAt(at, nan, 7); h.AddAt(at, nan, 0) },
+		"AddBatchAt": func(h *HeavyKeeper[float64], at time.Time) { h.AddBatchAt(at, []float64{nan}) },
+	}
+	for name, add := range forms {
+		for _, seconds := range []int{0, 1, -1, -2, -3, 3, 1000, -1000} {
+			for _, started := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%ds/started=%v", name, seconds, started), func(t *testing.T) {
+					h := must(t, Config[float64]{K: 3, Slots: 3, Slot: time.Second, Stripes: 1})
+					if started {
+						h.AddAt(now, 1, 5)
+					}
+					stats, span, top := h.Stats(), h.SpanAt(now), h.TopAt(now, 0)
+					add(h, now.Add(time.Duration(seconds)*time.Second))
+					stats.Ignored = 1
+					require.Equal(t, stats, h.Stats())
+					require.Equal(t, span, h.SpanAt(now))
+					require.Equal(t, top, h.TopAt(now, 0))
+				})
+			}
+		}
+	}
 }
 
 func TestSpanAndRate(t *testing.T) {

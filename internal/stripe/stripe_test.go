@@ -24,6 +24,17 @@ func held[T any](s *Set[T]) []int {
 	return list
 }
 
+func TestDefault(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, test := range []struct{ procs, max, want int }{
+		{1, 8, 1}, {2, 8, 2}, {3, 8, 4}, {5, 8, 8}, {8, 8, 8}, {9, 8, 8}, {9, 16, 16}, {3, 1, 1},
+	} {
+		runtime.GOMAXPROCS(test.procs)
+		require.Equal(t, test.want, Default(test.max), "%d processors, at most %d", test.procs, test.max)
+	}
+}
+
 func TestNew(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 16, 100} {
 		calls := 0
