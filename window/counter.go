@@ -102,7 +102,7 @@ func (c *counter[K]) add(at int, key K, hash uint64, n uint32) {
 			*count = math.MaxUint32
 		}
 	}
-	c.totals[at] += uint64(n)
+	c.totals[at] = addSaturated(c.totals[at], uint64(n))
 }
 
 // admit gives the sketch's slot to a key which it tracks since an update with
@@ -147,11 +147,11 @@ func (c *counter[K]) enter(g *grid, t time.Time, since time.Duration, n uint32) 
 	}
 	age, ok := c.wheel.age(number)
 	if !ok {
-		c.tooLate += uint64(n)
+		c.tooLate = addSaturated(c.tooLate, uint64(n))
 		return 0, false
 	}
 	if age > 0 {
-		c.late += uint64(n)
+		c.late = addSaturated(c.late, uint64(n))
 	}
 	if t.Before(c.first) {
 		c.first = t
@@ -217,10 +217,10 @@ func (c *counter[K]) retire() {
 // stats returns the Stats of the sketch, with sums since the counter was new.
 func (c *counter[K]) stats() heavykeeper.Stats {
 	s := c.sketch.Stats()
-	s.Total += c.past.Total
-	s.Admissions += c.past.Admissions
-	s.Evictions += c.past.Evictions
-	s.Ignored += c.past.Ignored
+	s.Total = addSaturated(s.Total, c.past.Total)
+	s.Admissions = addSaturated(s.Admissions, c.past.Admissions)
+	s.Evictions = addSaturated(s.Evictions, c.past.Evictions)
+	s.Ignored = addSaturated(s.Ignored, c.past.Ignored)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -342,6 +343,34 @@ func TestSaturationKeepsBounds(t *testing.T) {
 	require.Equal(t, heavykeeper.Estimate{Count: 5, Lower: 5, Upper: 5}, h.EstimateAt(at, 1), "the slot has left")
 }
 
+// Totals stop where they end, as those of a restored window may be near.
+func TestTotalsDoNotWrap(t *testing.T) {
+	h := must(t, Config[int]{K: 1, Slots: 2, Slot: time.Second, Stripes: 2})
+	at := time.Unix(100, 0)
+	for i, c := range h.stripes.Locked() {
+		h.count(c, at, h.grid.since(at), 1, h.keys.Hash(1), 1)
+		c.totals[c.wheel.at] = math.MaxUint64 - 2
+		c.late, c.tooLate = math.MaxUint64-2, math.MaxUint64-2
+		c.past = heavykeeper.Stats{
+			Total: math.MaxUint64 - 2, Admissions: math.MaxUint64, Evictions: math.MaxUint64, Ignored: math.MaxUint64,
+		}
+		for _, seconds := range []int{0, -1, -10} {
+			at := at.Add(time.Duration(seconds) * time.Second)
+			h.count(c, at, h.grid.since(at), 1, h.keys.Hash(1), 5)
+		}
+		require.Equal(t, []uint64{math.MaxUint64, math.MaxUint64}, []uint64{c.late, c.tooLate}, "stripe %d", i)
+	}
+	events, _ := h.TotalAt(at, 0)
+	require.Equal(t, uint64(math.MaxUint64), events)
+	s := h.Stats()
+	for name, got := range map[string]uint64{
+		"Total": s.Total, "Weight": s.Weight, "Late": s.Late, "TooLate": s.TooLate,
+		"Admissions": s.Admissions, "Evictions": s.Evictions, "Ignored": s.Ignored,
+	} {
+		require.Equal(t, uint64(math.MaxUint64), got, name)
+	}
+}
+
 func TestUnusualKeys(t *testing.T) {
 	h := must(t, Config[string]{K: 10, Stripes: 1})
 	at := time.Unix(0, 0)
@@ -487,6 +516,14 @@ func TestShortFormsAreNow(t *testing.T) {
 	want := heavykeeper.Estimate{Count: 32, Lower: 32, Upper: 32}
 	require.Equal(t, want, h.Estimate("a"))
 	require.Equal(t, heavykeeper.Item[string]{Key: "a", Estimate: want}, h.Top(1)[0])
+	first := heavykeeper.Item[string]{Key: "there already"}
+	require.Equal(t, append([]heavykeeper.Item[string]{first}, h.Top(2)...), h.AppendTop([]heavykeeper.Item[string]{first}, 2))
+	require.Equal(t, h.Top(0), slices.Collect(h.All()))
+	require.Len(t, h.Top(0), 2)
+	for item := range h.All() { // ends early
+		require.Equal(t, "a", item.Key)
+		break
+	}
 	require.Equal(t, uint64(32), sum(h.Series("a")))
 	require.Len(t, h.Series("nobody"), 10)
 	require.Less(t, h.Span(), time.Hour)
