@@ -67,19 +67,19 @@ func (t table) rows(b *bytes.Buffer, f *frame, columns []column) {
 		return
 	}
 	cells := make([][]string, len(columns))
+	widths := make([]int, len(columns))
 	for i, c := range columns {
 		cells[i] = append(cells[i], c.title)
 		for row := range f.items {
 			cells[i] = append(cells[i], c.cell(row))
 		}
+		for _, cell := range cells[i] {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
 	for row := range len(f.items) + 1 {
 		used := 0
-		for i := range cells {
-			width := 0
-			for _, cell := range cells[i] {
-				width = max(width, utf8.RuneCountInString(cell))
-			}
+		for i, width := range widths {
 			fmt.Fprintf(b, "%*s  ", width, cells[i][row])
 			used += width + 2
 		}
