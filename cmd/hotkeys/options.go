@@ -52,18 +52,16 @@ func parse(args []string) (*options, error) {
 	}
 	flags, pattern := o.flags()
 	for len(args) > 0 { // flags may follow files, as elsewhere
-		if err := flags.Parse(args); err != nil {
-			return nil, err
-		}
-		rest := flags.Args()
-		if len(rest) < len(args) && args[len(args)-len(rest)-1] == "--" {
-			o.files = append(o.files, rest...)
+		if args[0] == "--" {
+			o.files = append(o.files, args[1:]...)
 			break
 		}
-		if len(rest) > 0 {
-			o.files, rest = append(o.files, rest[0]), rest[1:]
+		n := min(argumentsOf(flags, args[0]), len(args))
+		if err := flags.Parse(args[:n]); err != nil {
+			return nil, err
 		}
-		args = rest
+		o.files = append(o.files, flags.Args()...)
+		args = args[n:]
 	}
 	o.set = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { o.set[f.Name] = true })
@@ -77,6 +75,20 @@ func parse(args []string) (*options, error) {
 		return o, nil
 	}
 	return o, o.validate()
+}
+
+// argumentsOf returns how many arguments a flag takes, itself included; a file
+// is one.
+func argumentsOf(flags *flag.FlagSet, argument string) int {
+	name, dashed := strings.CutPrefix(argument, "-")
+	f := flags.Lookup(strings.TrimPrefix(name, "-"))
+	if !dashed || f == nil { // a file, -name=value, or unknown
+		return 1
+	}
+	if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+		return 1
+	}
+	return 2
 }
 
 // flags returns the flags of the command, which set o, and the text of -re.

@@ -17,6 +17,18 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "\t", o.separator)
 	require.Equal(t, []string{"a", "-", "-x", "b"}, o.files)
 
+	o, err = parse([]string{"-d", "--", "a", "--f", "1", "-q", "--", "--", "-k"})
+	require.NoError(t, err)
+	require.Equal(t, "--", o.separator, "a value, not the end of the flags")
+	require.Equal(t, 1, o.field)
+	require.True(t, o.quiet)
+	require.Equal(t, []string{"a", "--", "-k"}, o.files)
+
+	o, err = parse([]string{"merge", "-save", "--", "--", "-o", "json"})
+	require.NoError(t, err)
+	require.Equal(t, "--", o.save)
+	require.Equal(t, []string{"-o", "json"}, o.files)
+
 	o, err = parse([]string{"-window", "30s", "-time", "1"})
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Second, o.slot())
@@ -36,6 +48,8 @@ func TestBadArguments(t *testing.T) {
 		{"-k 9223372036854775808", `invalid value "9223372036854775808" for flag -k`},
 		{"-k x", `invalid value "x" for flag -k`},
 		{"-z", "flag provided but not defined: -z"},
+		{"a -k", "flag needs an argument: -k"},
+		{"---k 1", "bad flag syntax: ---k"},
 		{"-o xml", "-o xml: must be table, json or csv"},
 		{"-f 1 -re a", "-f and -re exclude each other"},
 		{"-f 1 -json a", "-f and -json exclude each other"},
