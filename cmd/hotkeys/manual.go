@@ -88,8 +88,10 @@ OUTPUT
 SKETCHES
     -save file   write what was counted to a file, replacing it as a whole
     -load file   go on from what is in a file
-    -seed n      choose the hash functions. Only sketches of one seed merge. Give
-                 a secret one if the keys may be chosen to collide.
+    -seed n      choose the hash functions. Only sketches of one seed merge. No
+                 seed, secret or not, helps against keys that somebody has chosen
+                 to collide: they make others seem hot, or not. Where keys come
+                 from strangers, do not block or bill by what hotkeys says.
 
     A sketch keeps the hottest 1000 keys, or n if -k n is more, and takes about
     half a megabyte. Sketches of different -k above 1000 do not merge. A window

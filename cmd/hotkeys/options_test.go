@@ -128,6 +128,8 @@ func TestManual(t *testing.T) {
 			require.Regexp(t, "-"+name+"[ ,]", manual)
 		}
 	}
+	// TestAttackInflates of the library shows that it is so.
+	require.Contains(t, strings.Join(strings.Fields(manual), " "), "No seed, secret or not, helps against keys")
 	require.Contains(t, manual, grouped(maxLine)+" bytes")
 	require.Contains(t, manual, grouped(maxKey))
 	for line := range strings.Lines(manual) {
