@@ -45,7 +45,7 @@ func newReader(o *options, in *input, t *tally) (*reader, error) {
 		problems: make(chan error), frames: make(chan time.Time), shown: make(chan struct{}),
 	}
 	if o.time != "" {
-		r.stamps = newStamps(o.layout, time.Now())
+		r.stamps = newStamps(o.layout, time.Now)
 	}
 	var err error
 	r.splitter, err = newSplitter(o)
