@@ -179,7 +179,13 @@ func (c *counting) finish() error {
 	if c.options.window > 0 && !c.view.screen && c.view.shown && f.counted == c.view.counted {
 		return nil
 	}
-	return c.view.write(f)
+	if err := c.view.write(f); err != nil {
+		return err
+	}
+	if !c.options.quiet {
+		c.warnFew(c.options.k, f)
+	}
+	return nil
 }
 
 // warn tells what was left out of the counts.

@@ -83,7 +83,7 @@ OUTPUT
                          that is not UTF-8 also has key_base64.
                  csv     the same in rows below a row of titles; keys are as they
                          are in the input, but escaped if it goes to a terminal
-    -q           no bar of progress, no messages of what was not counted
+    -q           no bar of progress, no messages of what was not counted, or shown
 
 SKETCHES
     -save file   write what was counted to a file, replacing it as a whole
@@ -94,8 +94,8 @@ SKETCHES
                  from strangers, do not block or bill by what hotkeys says.
 
     A sketch keeps the hottest 1000 keys, or n if -k n is more, and takes about
-    half a megabyte. Sketches of different -k above 1000 do not merge. A window
-    cannot be saved.
+    half a megabyte; a message tells if a greater -k is asked of it later.
+    Sketches of different -k above 1000 do not merge. A window cannot be saved.
 
     -h, -version print this, or the version, and exit
 

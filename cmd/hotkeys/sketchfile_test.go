@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,4 +39,30 @@ func TestSaveKeepsLinksAndModes(t *testing.T) {
 	entries, err := os.ReadDir("folder")
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")
+}
+
+// A sketch that keeps fewer keys than are asked for says so.
+func TestSketchOfFewerKeys(t *testing.T) {
+	var many strings.Builder
+	for i := range 3 * leastTracked {
+		many.WriteString(strconv.Itoa(i) + "\n")
+	}
+	inFolder(t, map[string]string{"many": many.String(), "few": "a\nb\n", "none": ""})
+	require.Empty(t, run("", "-save", "many.hk", "many").stderr)
+	require.Empty(t, run("", "-save", "few.hk", "few").stderr)
+	const want = "hotkeys: -k 5000: the sketch tells the hottest 1,000 keys and no more\n"
+	for _, test := range []struct{ args, want string }{
+		{"merge -k 5000 many.hk", want},
+		{"merge -k 5000 few.hk many.hk", want},
+		{"-load many.hk -k 5000 none", want},
+		{"-load many.hk -k 5000 -q none", ""},
+		{"merge -k 1000 many.hk", ""},
+		{"-load many.hk -k 1000 none", ""},
+		{"merge -k 5000 few.hk", ""}, // all there are
+		{"-k 2000 many", ""},
+	} {
+		got := run("", strings.Fields(test.args)...)
+		require.Equal(t, statusOK, got.status, test.args)
+		require.Equal(t, test.want, got.stderr, test.args)
+	}
 }
