@@ -14,6 +14,7 @@ const (
 	maxK         = 1_000_000
 	maxSlots     = 1 << 16
 	defaultSlots = 10
+	leastSpeed   = 1e-6
 )
 
 // options are what the command line says.
@@ -232,8 +233,8 @@ func (o *options) validateTime() error {
 		}
 		return nil
 	}
-	if o.set["speed"] && !(o.speed > 0 && o.speed <= 1e9) {
-		return fmt.Errorf("-speed %v: must be positive, and at most 1e9", o.speed)
+	if o.set["speed"] && !(o.speed >= leastSpeed && o.speed <= 1/leastSpeed) {
+		return fmt.Errorf("-speed %v: must be %v to %v", o.speed, leastSpeed, 1/leastSpeed)
 	}
 	if o.set["layout"] && o.layout == "" {
 		return fmt.Errorf("-layout: must not be empty")

@@ -166,8 +166,7 @@ func (r *reader) wait(ctx context.Context, t time.Time) error {
 	if r.speed == 0 {
 		return nil
 	}
-	due := r.started.Add(time.Duration(float64(t.Sub(r.from)) / r.speed))
-	pause := time.Until(due)
+	pause := time.Until(r.started.Add(replayTime(t.Sub(r.from), r.speed)))
 	if pause < time.Millisecond { // timers do no better
 		return nil
 	}
@@ -180,6 +179,13 @@ func (r *reader) wait(ctx context.Context, t time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// replayTime returns how long a span of a log takes at a speed; no more than a
+// timer can wait, even for centuries in slow motion.
+func replayTime(span time.Duration, speed float64) time.Duration {
+	const century = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(span)/speed, float64(century)))
 }
 
 // after returns the first multiple of d since 1970 that is after t.

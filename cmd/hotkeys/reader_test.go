@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,4 +42,13 @@ func TestReaderSettles(t *testing.T) {
 		require.Equal(t, want, got)
 		require.Equal(t, uint64(2), tally.lines.Load())
 	})
+}
+
+func TestReplayTime(t *testing.T) {
+	require.Equal(t, time.Second, replayTime(time.Minute, 60))
+	require.Equal(t, time.Duration(0), replayTime(0, leastSpeed))
+	require.Equal(t, 1e6*time.Minute, replayTime(time.Minute, leastSpeed))
+	const longest = 100 * 365 * 24 * time.Hour
+	require.Equal(t, longest, replayTime(24*time.Hour, leastSpeed))
+	require.Equal(t, longest, replayTime(latest.Sub(earliest), leastSpeed))
 }
