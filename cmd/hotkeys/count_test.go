@@ -211,21 +211,32 @@ func TestLongLines(t *testing.T) {
 
 // Memory does not depend on the number of keys or the length of lines.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, args := range [][]string{
-		{}, {"-f", "7"}, {"-f", "-1", "-d", " "}, {"-all"}, {"-window", "1h", "-f", "1", "-time", "4", "-layout", "[02/Jan/2006:15:04:05 -0700]"},
+	const redis = `1339518083.107412 [0 127.0.0.1:60866] "MGET" "page:1" "page:2"`
+	for _, test := range []struct {
+		args []string
+		line string
+	}{
+		{nil, clfLine},
+		{[]string{"-f", "7"}, clfLine},
+		{[]string{"-f", "-1", "-d", " "}, clfLine},
+		{[]string{"-all"}, clfLine},
+		{[]string{"-window", "1h", "-f", "1", "-time", "4", "-layout", "[02/Jan/2006:15:04:05 -0700]"}, clfLine},
+		{[]string{"-monitor"}, redis},
+		{[]string{"-window", "1h", "-monitor", "-time", "1"}, redis},
 	} {
-		o, err := parse(args)
+		o, err := parse(test.args)
 		require.NoError(t, err)
 		o.every = time.Hour
 		tally, err := newTally(o)
 		require.NoError(t, err)
 		r, err := newReader(o, newInput(nil, nil), tally)
 		require.NoError(t, err)
-		line := []byte(clfLine)
+		line := []byte(test.line)
 		allocations := testing.AllocsPerRun(1000, func() {
 			require.NoError(t, r.line(t.Context(), line))
 		})
-		require.Zero(t, allocations, "%q", args)
+		require.Zero(t, allocations, "%q", test.args)
+		require.NotZero(t, r.counted, "%q", test.args)
 	}
 }
 

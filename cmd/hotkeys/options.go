@@ -172,6 +172,9 @@ func (o *options) validateKeys() error {
 			return fmt.Errorf("-%s and -%s exclude each other", name, form)
 		}
 	}
+	if o.set["f"] && !isField(o.field) {
+		return fmt.Errorf("-f %d: must be 1 to %d, or -1 to -%d", o.field, maxField, maxField)
+	}
 	if o.all && o.set["f"] {
 		return fmt.Errorf("-all and -f exclude each other")
 	}
