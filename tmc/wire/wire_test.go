@@ -91,7 +91,7 @@ func TestEncodingRefuses(t *testing.T) {
 		`App = ""`:           &Report{Node: "n"},
 		`no '/'`:             &Report{App: "a/b", Node: "n"},
 		`no '{'`:             &HotSet{App: "a{b}"},
-		`no 'ÿ'`:          &Invalidation{App: "a\xff", Node: "n"},
+		`no 'ÿ'`:             &Invalidation{App: "a\xff", Node: "n"},
 		`1 to 128 bytes`:     &HotSet{App: strings.Repeat("a", MaxApp+1)},
 		`Node = ""`:          &Report{App: "a"},
 		`1 to 256 bytes`:     &Invalidation{App: "a", Node: strings.Repeat("n", MaxNode+1)},
