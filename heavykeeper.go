@@ -113,6 +113,17 @@ func (h *HeavyKeeper[K]) Fade() {
 	}
 }
 
+// FadeFactor returns by what the next call of Fade multiplies every weight; see
+// [Sketch.FadeFactor].
+func (h *HeavyKeeper[K]) FadeFactor() float64 {
+	factor := 1.0
+	h.stripes.With(0, func(s *Sketch[K]) bool {
+		factor = s.FadeFactor()
+		return true
+	})
+	return factor
+}
+
 // Reset forgets every key, one stripe after another. Each stripe forgets
 // exactly what it had counted when its turn came, so that an update that runs
 // meanwhile is either forgotten or counted in full.

@@ -282,23 +282,45 @@ func (h *HeavyKeeper[K]) SpanAt(t time.Time) time.Duration {
 	span := time.Duration(0)
 	for _, c := range h.stripes.Locked() {
 		if c.started {
-			span = max(span, h.since(c.first, number, offset))
+			span = max(span, h.since(c.first, number, offset, h.config.Slots))
 		}
 	}
 	return span
 }
 
+// TotalAt returns the number of events of all keys in the latest slots of the
+// window at time t, in all of it if slots <= 0 or slots >= Slots, and how much
+// time these cover, as SpanAt has it. The present slot is the latest of them,
+// and has only begun. O(Stripes x Slots).
+func (h *HeavyKeeper[K]) TotalAt(t time.Time, slots int) (events uint64, span time.Duration) {
+	if slots <= 0 || slots > h.config.Slots {
+		slots = h.config.Slots
+	}
+	number, offset := h.present(t)
+	for _, c := range h.stripes.Locked() {
+		if !c.started {
+			continue
+		}
+		span = max(span, h.since(c.first, number, offset, slots))
+		left := c.view(number).left
+		for age := range left - (h.config.Slots - slots) {
+			events = addSaturated(events, c.totals[c.wheel.position(age)])
+		}
+	}
+	return events, span
+}
+
 // since returns the time from first to an offset in slot number, as far as a
-// window covers it; not positive if that is before first.
-func (h *HeavyKeeper[K]) since(first time.Time, number int64, offset time.Duration) time.Duration {
+// window's latest slots cover it; not positive if that is before first.
+func (h *HeavyKeeper[K]) since(first time.Time, number int64, offset time.Duration, latest int) time.Duration {
 	from, skip := h.grid.locate(first, h.grid.since(first))
 	if from > number {
 		return 0
 	}
-	if slots := uint64(number - from); slots < uint64(h.config.Slots) {
+	if slots := uint64(number - from); slots < uint64(latest) {
 		return time.Duration(slots)*h.config.Slot + offset - skip
 	}
-	return time.Duration(h.config.Slots-1)*h.config.Slot + offset
+	return time.Duration(latest-1)*h.config.Slot + offset
 }
 
 // Rate returns count events in a span as events per second, 0 if span is not
