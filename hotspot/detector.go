@@ -2,13 +2,10 @@ package hotspot
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
-
-	"github.com/heavykeeper-go/heavykeeper"
 )
 
 // Detector counts keys and knows which of them are hot.
@@ -26,8 +23,8 @@ type Detector[K comparable] struct {
 	set    atomic.Pointer[Set[K]] // with the rules: an update sees both of one moment
 	tally  tally
 	reader *reader[K]
-	keys   *heavykeeper.Sketch[K] // counts nothing: hashes and ranks
-	config Config[K]              // resolved, without Rules
+	keys   keys[K]
+	config Config[K] // resolved, without Rules
 
 	mu       sync.Mutex // of scans
 	tracker  tracker[K]
@@ -48,11 +45,8 @@ func New[K comparable](config Config[K]) (*Detector[K], error) {
 	if err := d.reader.able(config.limits()); err != nil {
 		return nil, prefixed(err)
 	}
-	// The seed keeps those who choose keys from choosing where the index has
-	// them.
-	d.keys, err = heavykeeper.NewSketch(heavykeeper.Config[K]{K: 1, Rows: 1, Width: 1, Seed: rand.Uint64()})
-	if err != nil {
-		return nil, err
+	if d.keys, err = newKeys[K](); err != nil {
+		return nil, prefixed(err)
 	}
 	rules, err := d.compile(config.Rules)
 	if err != nil {
@@ -178,7 +172,7 @@ func (k *HotKey[K]) label(rule *Rule) {
 
 // publish publishes a hot set, which has the time of old if that is not nil.
 func (d *Detector[K]) publish(hot []HotKey[K], rules *ruleset[K], old *Set[K]) {
-	s := newSet(hot, rules, d.keys)
+	s := newSet(hot, rules, &d.keys)
 	if old != nil {
 		s.at, s.total, s.span = old.at, old.total, old.span
 	}

@@ -36,16 +36,16 @@ func (d *Detector[K]) scan(t time.Time) Change[K] {
 	hot, possible := d.tracker.step(t, list)
 	change.Possible = possible
 
-	set := newSet(hot, old.rules, d.keys)
+	set := newSet(hot, old.rules, &d.keys)
 	set.at, set.total, set.span = t, change.Total, change.Span
-	before := newIndex(keysOf(d.reported), d.keys)
+	before := newIndex(keysOf(d.reported), &d.keys)
 	for _, key := range hot {
-		if before.find(key.Key, d.keys.Hash(key.Key)) < 0 {
+		if before.find(key.Key, d.keys.hash(key.Key)) < 0 {
 			change.Entered = append(change.Entered, key)
 		}
 	}
 	for _, c := range append(list, barred...) {
-		at := before.find(c.Key, d.keys.Hash(c.Key))
+		at := before.find(c.Key, d.keys.hash(c.Key))
 		if at >= 0 && !set.has(c.Key) {
 			c.Since = d.reported[at].Since
 			change.Left = append(change.Left, c.HotKey)
@@ -136,7 +136,7 @@ func (l *look[K]) candidates(old *Set[K]) (list, barred []candidate[K]) {
 	}
 	list = make([]candidate[K], 0, len(items))
 	rank := 0
-	for _, item := range d.keys.Rank(items, -1) {
+	for _, item := range d.keys.rank(items) {
 		rule := old.rules.of(item.Key)
 		if rule != nil && rule.Action == Deny {
 			barred = append(barred, candidate[K]{HotKey: HotKey[K]{Key: item.Key, Estimate: item.Estimate, Rule: rule.Name}})

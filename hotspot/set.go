@@ -4,8 +4,6 @@ import (
 	"iter"
 	"slices"
 	"time"
-
-	"github.com/heavykeeper-go/heavykeeper"
 )
 
 // Set is a hot set as it was published. It does not change, so that all methods
@@ -17,11 +15,11 @@ type Set[K comparable] struct {
 	hot   []HotKey[K] // by rank
 	index index[K]    // hot, then denied keys
 	rules *ruleset[K]
-	keys  *heavykeeper.Sketch[K] // counts nothing: hashes
+	keys  *keys[K]
 }
 
 // newSet returns the set of hot keys, which it retains.
-func newSet[K comparable](hot []HotKey[K], rules *ruleset[K], keys *heavykeeper.Sketch[K]) *Set[K] {
+func newSet[K comparable](hot []HotKey[K], rules *ruleset[K], keys *keys[K]) *Set[K] {
 	list := make([]K, 0, len(hot)+len(rules.denied))
 	for i := range hot {
 		list = append(list, hot[i].Key)
@@ -49,7 +47,7 @@ func (s *Set[K]) All() iter.Seq[HotKey[K]] { return slices.Values(s.hot) }
 // Find returns what is known of a hot key; ok is false if key is not in the
 // set.
 func (s *Set[K]) Find(key K) (hot HotKey[K], ok bool) {
-	if at := s.index.find(key, s.keys.Hash(key)); at >= 0 && at < len(s.hot) {
+	if at := s.index.find(key, s.keys.hash(key)); at >= 0 && at < len(s.hot) {
 		return s.hot[at], true
 	}
 	return hot, false
@@ -57,7 +55,7 @@ func (s *Set[K]) Find(key K) (hot HotKey[K], ok bool) {
 
 // has reports whether key is in the set.
 func (s *Set[K]) has(key K) bool {
-	at := s.index.find(key, s.keys.Hash(key))
+	at := s.index.find(key, s.keys.hash(key))
 	return at >= 0 && at < len(s.hot)
 }
 
@@ -67,7 +65,7 @@ func (s *Set[K]) verdict(key K) verdict {
 	if len(s.index.keys) == 0 && s.rules.verdicts == nil {
 		return cold
 	}
-	hash := s.keys.Hash(key)
+	hash := s.keys.hash(key)
 	if at := s.index.find(key, hash); at >= 0 {
 		if at < len(s.hot) {
 			return allowed
@@ -90,14 +88,14 @@ type index[K comparable] struct {
 }
 
 // newIndex returns the index of a list of distinct keys, which it retains.
-func newIndex[K comparable](list []K, keys *heavykeeper.Sketch[K]) index[K] {
+func newIndex[K comparable](list []K, keys *keys[K]) index[K] {
 	x := index[K]{shift: 60, keys: list}
 	for 1<<(64-x.shift) < 4*len(list) {
 		x.shift--
 	}
 	x.words = make([]uint64, 1<<(64-x.shift))
 	for at, key := range list {
-		hash := keys.Hash(key)
+		hash := keys.hash(key)
 		i := hash >> x.shift
 		for x.words[i] != 0 {
 			i = (i + 1) & uint64(len(x.words)-1)
