@@ -60,6 +60,7 @@ func New[K comparable](config Config[K]) (*Detector[K], error) {
 		enterAfter: config.EnterAfter,
 	}
 	d.publish(nil, rules, nil)
+	d.use(rules)
 	return d, nil
 }
 

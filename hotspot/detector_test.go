@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -48,3 +49,5 @@ func TestDetector(t *testing.T) {
 	require.Empty(t, change.Hot)
 	require.False(t, d.Hot("a"))
 }
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }

@@ -39,3 +39,18 @@ func (s *exactSource) Top(int) []heavykeeper.Item[string] {
 	}
 	return items
 }
+
+// fadingSource fades, but does not say by how much.
+type fadingSource struct {
+	exactSource
+	fades int
+}
+
+func (s *fadingSource) Fade() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fades++
+	for key := range s.counts {
+		s.counts[key] /= 2
+	}
+}

@@ -106,50 +106,54 @@ func (r *tracker[K]) due(list []candidate[K]) []bool {
 	return due
 }
 
+// place is a candidate that may be hot. Those of the lowest class come first,
+// then those of the highest score, then those that are hot.
+type place struct {
+	at, class int
+	score     float64
+	newcomer  int // 1 for one that is not hot
+}
+
 // choose returns which candidates are hot, TopN at most, and has the others
 // that reach their thresholds wait.
 func (r *tracker[K]) choose(t time.Time, list []candidate[K], moved bool, due []bool) []bool {
-	type place struct {
-		at, class int
-		score     float64
-	}
 	var places []place
 	waiting := make(map[K]wait)
 	for i := range list {
 		c := &list[i]
-		p := place{at: i, class: 2, score: float64(c.Count)}
 		m, isHot := r.members[c.Key]
-		fresh := isHot && t.Sub(m.since) < r.minStay
-		ready := c.Allowed
-		if !isHot && c.meets {
+		ready := isHot && (c.stays || c.Allowed)
+		if !isHot && (c.meets || c.Allowed) {
 			w, again := r.waiting[c.Key]
 			if moved || !again {
 				w.scans++
 			}
 			w.due = w.due || due[i]
 			waiting[c.Key] = w
-			ready = ready || w.scans >= r.enterAfter
+			ready = c.Allowed || w.scans >= r.enterAfter
+		}
+		p := place{at: i, class: 2, score: float64(c.Count), newcomer: 1}
+		if isHot {
+			p.score, p.newcomer = p.score/r.leave, 0
 		}
 		switch {
 		case c.pinned:
 			p.class = 0
-		case fresh:
+		case isHot && t.Sub(m.since) < r.minStay:
 			p.class = 1
-		case isHot && (c.stays || c.Allowed):
-			p.score /= r.leave
 		case !ready:
 			continue
 		}
 		places = append(places, p)
 	}
-	// What no longer waits and did not become hot would have come and gone.
-	chosen := make([]bool, len(list))
 	slices.SortStableFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.score, a.score))
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.score, a.score), a.newcomer-b.newcomer)
 	})
+	chosen := make([]bool, len(list))
 	for _, p := range places[:min(len(places), r.topN)] {
 		chosen[p.at] = true
 	}
+	// What waited and does no more, would have come and gone.
 	for key, w := range r.waiting {
 		if _, still := waiting[key]; w.due && !still {
 			r.flaps++
