@@ -54,3 +54,17 @@ func (s *fadingSource) Fade() {
 		s.counts[key] /= 2
 	}
 }
+
+// looseSource knows some estimates and counts nothing.
+type looseSource struct {
+	exactSource
+	known map[string]heavykeeper.Estimate
+}
+
+func (s *looseSource) Top(int) []heavykeeper.Item[string] {
+	var items []heavykeeper.Item[string]
+	for key, e := range s.known {
+		items = append(items, heavykeeper.Item[string]{Key: key, Estimate: e})
+	}
+	return items
+}
