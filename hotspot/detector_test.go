@@ -302,7 +302,7 @@ func TestConcurrentUse(t *testing.T) {
 	others.Wait()
 	require.NoError(t, d.SetRules(nil))
 	change := d.Scan()
-	require.Equal(t, []string{"allowed"}, names(change.Hot)[:1])
+	require.Contains(t, names(change.Hot), "allowed")
 	s := d.Stats()
 	require.Equal(t, uint64(writers*events*8), s.Observed)
 	require.Equal(t, s.Observed-s.Denied, change.Total, "what is not denied is counted")

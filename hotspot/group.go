@@ -275,3 +275,12 @@ func (g *Group[K]) Stats() GroupStats {
 	}
 	return s
 }
+
+// String returns Stats as JSON, with Coverage: it makes a Group an expvar.Var.
+func (g *Group[K]) String() string {
+	s := g.Stats()
+	return asJSON(struct {
+		GroupStats
+		Coverage float64
+	}{s, s.Coverage()})
+}

@@ -55,14 +55,10 @@ func (s Stats) plus(t Stats) Stats {
 	return s
 }
 
-// json returns s as a JSON object, with Coverage.
-func (s Stats) json() string {
-	type fields Stats
-	data, err := json.Marshal(struct {
-		fields
-		Coverage float64
-	}{fields(s), s.Coverage()})
-	if err != nil { // a LastScan beyond the year 9999
+// asJSON returns v as JSON, null if it has a time beyond the year 9999.
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
 		return "null"
 	}
 	return string(data)
@@ -109,4 +105,10 @@ func (d *Detector[K]) observed() uint64 {
 // [expvar.Var], to be published by expvar.Publish("hotspot", d).
 //
 // [expvar.Var]: https://pkg.go.dev/expvar#Var
-func (d *Detector[K]) String() string { return d.Stats().json() }
+func (d *Detector[K]) String() string {
+	s := d.Stats()
+	return asJSON(struct {
+		Stats
+		Coverage float64
+	}{s, s.Coverage()})
+}
