@@ -3,6 +3,7 @@ package heavykeeper
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -85,20 +86,23 @@ func BenchmarkParallel(b *testing.B) {
 	}
 }
 
-// inParallel hands runs of n keys to add, each key one iteration.
+// inParallel hands runs of n keys to add, each key one iteration, in as many
+// goroutines as there are processors. Each has its share of the iterations from
+// the start: B.RunParallel deals them out of one counter, one by one if
+// -benchtime is a number, and then measures that counter.
 func inParallel(b *testing.B, keys []uint64, n int, add func([]uint64)) {
-	var start atomic.Uint64
 	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		i := int(start.Add(1)) * 12345 * batchSize
-		for more := true; more; {
-			add(keys[i&streamMask:][:n])
-			i += n
-			for range n {
-				more = pb.Next() && more
+	var all sync.WaitGroup
+	procs := runtime.GOMAXPROCS(0)
+	for p := range procs {
+		all.Go(func() {
+			first := p * 12345 * batchSize
+			for i := 0; i < (b.N+p)/procs; i += n {
+				add(keys[(first+i)&streamMask:][:n])
 			}
-		}
-	})
+		})
+	}
+	all.Wait()
 }
 
 // BenchmarkAdd compares one goroutine's updates with a mutex around a map.

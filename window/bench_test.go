@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sort"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,15 +141,21 @@ func BenchmarkParallel(b *testing.B) {
 	}
 }
 
+// parallel shares the iterations out among as many goroutines as there are
+// processors, from the start: B.RunParallel deals them out of one counter, one
+// by one if -benchtime is a number.
 func parallel(b *testing.B, keys []uint64, add func(uint64)) {
-	var starts atomic.Uint64
-	b.RunParallel(func(pb *testing.PB) {
-		i := starts.Add(1) * 0x9e3779b9
-		for pb.Next() {
-			add(keys[i&uint64(len(keys)-1)])
-			i++
-		}
-	})
+	var all sync.WaitGroup
+	procs := runtime.GOMAXPROCS(0)
+	for p := range procs {
+		all.Go(func() {
+			first := p * 12345 * 64
+			for i := range (b.N + p) / procs {
+				add(keys[(first+i)&(len(keys)-1)])
+			}
+		})
+	}
+	all.Wait()
 }
 
 func BenchmarkTop(b *testing.B) {
