@@ -14,12 +14,16 @@ require (
 	google.golang.org/grpc v1.83.2
 )
 
+require golang.org/x/exp v0.0.0-20261113113407-e3970619a1a4 // indirect
+
 require (
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/heavykeeper-go/heavykeeper v0.0.0
+	github.com/maypok86/otter/v2 v2.4.0
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
