@@ -199,7 +199,7 @@ func (c *Cache) mget(ctx context.Context, cmd redis.Cmder, next redis.ProcessHoo
 		if !m.fill(asked) {
 			return nil
 		}
-		wants, made := m.toKeep(c)
+		wants, made := m.toKeep()
 		c.keepAll(ctx, wants, made)
 	}
 	if asked != cmd {
@@ -292,18 +292,14 @@ func (m *multi) fill(asked redis.Cmder) bool {
 }
 
 // toKeep returns what copies can be made of: the wants, and their values.
-func (m *multi) toKeep(c *Cache) (wants []want, made []copied) {
+func (m *multi) toKeep() (wants []want, made []copied) {
 	for i, w := range m.wants {
 		if m.known[i] || !w.lease.valid() {
 			continue
 		}
-		switch value := m.values[i].(type) {
-		case string:
+		// Of a key that is no string MGET says the same as of one that is absent.
+		if value, ok := m.values[i].(string); ok {
 			wants, made = append(wants, w), append(made, copied{text: strings.Clone(value)})
-		case nil:
-			if c.options.Absent {
-				wants, made = append(wants, w), append(made, copied{absent: true})
-			}
 		}
 	}
 	return wants, made
@@ -340,13 +336,10 @@ func (c *Cache) keepAll(ctx context.Context, wants []want, made []copied) {
 	}
 	_, _ = pipe.Exec(ctx)
 	for i, w := range wants {
-		switch {
-		case made[i].absent:
-			c.keep(w, made[i], forever)
-		case ttls[i].Err() == nil:
-			c.keep(w, made[i], expiry(asked, ttls[i].Val()))
-		default:
+		if ttls[i].Err() != nil {
 			c.counts.unkept.add(1)
+			continue
 		}
+		c.keep(w, made[i], expiry(asked, ttls[i].Val()))
 	}
 }
