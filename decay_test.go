@@ -225,32 +225,43 @@ func TestWeightCostsFewDraws(t *testing.T) {
 	}
 }
 
-// One number decides, and as decay.hit would: the same law as contest's.
+// One number decides, and as decay.hit would: the same law as contest's. A
+// count of c occurrences and a bit is contested as one of c+1.
 func TestChallengeIsContest(t *testing.T) {
-	const owner, other, err = 0xaaaa, 0xbbbb, 1000
+	const owner, other, err = 0xaaaa, 0xbbbb, 1 << 20
 	counts := append([]uint64{0, 4, 5, 7, 10, 50, 150}, decayCounts...)
 	for _, base := range []float64{1.001, 1.08, 2} {
 		s := must(NewSketch(Config[int]{K: 1, Base: base}))
 		for _, c := range counts {
 			hits := 0
 			const trials = 3000
-			for range trials {
+			for trial := range uint32(trials) {
+				w := []uint32{1, 2, 256, 65535}[trial%4]
+				if c*uint64(w) > math.MaxInt32 {
+					w = 1
+				}
+				count := uint32(c) * w
+				if count > 0 {
+					count -= trial / 4 % w
+				}
 				before := s.random
 				r := before.next()
-				got := cell{owner, uint32(c), err}
-				credit := s.challenge(&got, other)
-				want, wantCredit := cell{owner, uint32(c), err}, uint64(0)
+				got := cell{owner, count, err}
+				credit := s.challenge(&got, other, w)
+				want, wantCredit := cell{owner, count, err}, uint32(0)
 				if c == 0 {
-					want, wantCredit = cell{other, 1, err - 1}, 1
+					want, wantCredit = cell{other, w, err - w}, w
 				} else if s.decay.hit(c, r) {
 					hits++
-					want = cell{owner, uint32(c) - 1, err + 1}
+					removed := min(w, count)
+					want = cell{owner, count - removed, err + removed}
 					if c == 1 {
-						want, wantCredit = cell{other, 1, err}, 1
+						want, wantCredit = cell{other, w, err + removed - w}, w
 					}
 				}
-				if got != want || credit != wantCredit || s.random != before {
-					require.Failf(t, "challenge", "base %v, count %d: got %v and credit %d, want %v and %d, one draw", base, c, got, credit, want, wantCredit)
+				if got != want || credit != uint64(wantCredit) || s.random != before {
+					require.Failf(t, "challenge", "base %v, count %d, weight %d: got %v and credit %d, want %v and %d, one draw",
+						base, count, w, got, credit, want, wantCredit)
 				}
 			}
 			if c > 0 {

@@ -159,10 +159,11 @@ func (h *HeavyKeeper[K]) Contains(key K) bool {
 // count and then ascending key. Keys that have faded to a count of 0 are left
 // out.
 //
-// The candidates are the keys that any stripe tracks. O(Stripes x K) where the
-// stripes track much the same keys, as they do when there are hot ones; up to
-// Stripes times that on flat streams. No stripe is locked for longer than
-// copying its tracked keys takes, or looking up 64.
+// The candidates are the keys that any stripe tracks. Where stripes track
+// different keys, on flat streams, 4K of them are looked up in all stripes:
+// those that have counted most where they are tracked. O(Stripes x K). No
+// stripe is locked for longer than copying its tracked keys takes, or looking
+// up 64.
 func (h *HeavyKeeper[K]) Top(n int) []Item[K] { return h.AppendTop(nil, n) }
 
 // AppendTop appends what Top returns to dst.
@@ -193,7 +194,7 @@ func (h *HeavyKeeper[K]) All() iter.Seq[Item[K]] {
 // Stats returns the totals of all stripes. Tracked is the number of distinct
 // keys. O(Stripes x K).
 func (h *HeavyKeeper[K]) Stats() Stats {
-	sum := census{Stats: Stats{Exact: true, Bytes: int(unsafe.Sizeof(*h))}}
+	sum := census{Stats: Stats{Exact: true, Bytes: h.overhead()}}
 	distinct := make(map[K]struct{})
 	for _, s := range h.stripes.Locked() {
 		sum = sum.plus(s.census())
@@ -203,4 +204,14 @@ func (h *HeavyKeeper[K]) Stats() Stats {
 	}
 	sum.Tracked = len(distinct)
 	return sum.stats(h.config.Alpha)
+}
+
+// overhead returns the bytes that are not in the sum of the stripes' own.
+func (h *HeavyKeeper[K]) overhead() int {
+	part := int(unsafe.Sizeof(stripe.Part[Sketch[K]]{}) - unsafe.Sizeof(Sketch[K]{}))
+	n := int(unsafe.Sizeof(*h)) + h.stripes.Len()*part
+	if h.config.Base != defaultBase {
+		n -= (h.stripes.Len() - 1) * int(unsafe.Sizeof(decayTable{})) // they share one
+	}
+	return n
 }

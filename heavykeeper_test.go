@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/heavykeeper-go/heavykeeper/bench/stream"
 )
 
 var (
@@ -216,13 +218,70 @@ func TestTopIsTheTopOfEstimate(t *testing.T) {
 				want = append(want, Item[int]{key, h.Estimate(key)})
 			}
 		}
-		require.Less(t, len(h.candidates(3)), len(want), "nothing pruned")
+		v := newSurvey(h)
+		v.collect()
+		require.Len(t, v.list, len(want))
+		v.prune(3)
+		require.Less(t, len(v.list), len(want), "nothing pruned")
 		want = h.config.rank(&h.keys, want, 0, 0)
 		require.Equal(t, want, h.Top(0))
 		require.Equal(t, want[:7], h.Top(7))
 		require.Equal(t, want, h.Top(100))
 		prefix := []Item[int]{{Key: -1}}
 		require.Equal(t, append(prefix, want[:3]...), h.AppendTop(prefix, 3))
+	}
+}
+
+func TestBytesOfStripes(t *testing.T) {
+	for _, config := range []Config[uint64]{
+		{K: 10, Stripes: 1},
+		{K: 10, Width: 16, Stripes: 64},
+		{K: 10, Width: 16, Stripes: 64, Base: 1.1},
+		{K: 1000, Stripes: 4, Base: 1.1},
+	} {
+		want := 0
+		got := measure(20, func() *HeavyKeeper[uint64] {
+			h := must(New(config))
+			for i := range uint64(3000) {
+				h.stripes.With(int(i)%config.Stripes, func(s *Sketch[uint64]) bool {
+					s.Add(i)
+					return true
+				})
+			}
+			want = h.Stats().Bytes
+			return h
+		})
+		require.InEpsilon(t, got, want, 0.1, "%+v: Stats gives %d bytes, the heap %v", config, want, got)
+	}
+}
+
+// Where each stripe tracks other keys the candidates are limited, and that loses
+// none of the heaviest.
+func TestTopOfFlatStreams(t *testing.T) {
+	for _, skew := range []float64{0.4, 0.6, 0.8} {
+		h := must(New(Config[uint64]{K: 100, Stripes: 16}))
+		for i, key := range stream.Zipf(1, skew, 1<<17, 1<<19) {
+			h.stripes.With(i%16, func(s *Sketch[uint64]) bool {
+				s.Add(key)
+				return true
+			})
+		}
+		v := newSurvey(h)
+		v.collect()
+		v.prune(100)
+		before := len(v.list)
+		var want []Item[uint64]
+		for i := range v.list {
+			want = append(want, Item[uint64]{v.list[i].key, h.Estimate(v.list[i].key)})
+		}
+		want = h.config.rank(&h.keys, want, 0, 0)
+		v.limit(400)
+		t.Logf("skew %.1f: %d candidates, of which %d are looked at", skew, before, len(v.list))
+		require.LessOrEqual(t, len(v.list), 400)
+		if skew < 0.7 {
+			require.Greater(t, before, 400, "nothing to limit")
+		}
+		require.Equal(t, want, h.Top(0), "skew %.1f", skew)
 	}
 }
 

@@ -87,10 +87,16 @@ func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
 func (s *Sketch[K]) Add(key K) {
 	h := s.keys.hash(key)
-	// Most hits are at the first word of their probe: these go no further.
+	// Most probes end at their first word, hits as well as misses. Which it is
+	// a processor cannot guess, and asking once rather than twice is a fifth of
+	// the time on Zipf 1.2.
 	t := &s.tracked
 	word := t.index[uint32(h>>32)>>(t.homeBits&31)&uint32(len(t.index)-1)]
-	if (word^uint32(h))&^t.slotMask == 0 && word != 0 {
+	if word == 0 {
+		s.miss(key, h, 1)
+		return
+	}
+	if (word^uint32(h))&^t.slotMask == 0 {
 		if e := &t.entries[word&t.slotMask-1]; e.key == key {
 			s.since++
 			if e.count += s.fading.unit; e.count < s.fading.unit {
@@ -174,8 +180,8 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 	credit := v.lower
 	switch {
 	case v.owned:
-	case w == 1 && s.quantum == 1:
-		credit = s.challenge(v.weakest, h)
+	case n == 1 && s.quantum == 1:
+		credit = s.challenge(v.weakest, h, uint32(w))
 	default:
 		credit = uint64(s.contest(v.weakest, n)) * s.fading.unit
 		if credit > 0 {
@@ -194,29 +200,31 @@ func (s *Sketch[K]) outweighs(count uint64) bool {
 }
 
 // challenge is contest and take for the weight that is by far the most common,
-// 1, which the rows have already, in counters far from their ends. Whether an
-// occurrence removes one from a small count is as good as random, so this has
-// no branch for it: BenchmarkMiss guards it.
-func (s *Sketch[K]) challenge(c *cell, h uint64) (credit uint64) {
-	count, last := c.count, uint32(len(s.decay.table)-1)
+// one occurrence, which the rows have already as w, in counters far from their
+// ends. Whether an occurrence removes one from a small count is as good as
+// random, so this has no branch for it: BenchmarkMiss guards it.
+func (s *Sketch[K]) challenge(c *cell, h uint64, w uint32) (credit uint64) {
+	count, steps := c.count, c.count
+	if w != 1 {
+		steps = uint32((uint64(count) + uint64(w) - 1) / uint64(w))
+	}
+	last := uint32(len(s.decay.table) - 1)
 	r := s.random.next()
 	hit := uint32(0)
-	if r < s.decay.table[min(count, last)] {
+	if r < s.decay.table[min(steps, last)] {
 		hit = 1
 	}
-	if count > last && hit == 1 && !s.decay.hit(uint64(count), r) {
+	if steps > last && hit == 1 && !s.decay.hit(uint64(steps), r) {
 		hit = 0
 	}
-	if count == 0 {
-		hit = 0
-	}
-	count -= hit
+	removed := min(w, count) & -hit
+	count -= removed
 	won := uint32((uint64(count) - 1) >> 63) // 1 where count is 0
 	fingerprint := uint32(h) & s.rows.mask
 	c.fingerprint ^= (c.fingerprint ^ fingerprint) & -won
-	c.count = count + won
-	c.err += hit - won
-	return uint64(won)
+	c.count = count + w&-won
+	c.err += removed - w&-won
+	return uint64(w & -won)
 }
 
 // contest lets n occurrences of a key wear down the count of c and returns how

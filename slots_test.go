@@ -90,6 +90,22 @@ func TestBoundsFadeByTheFactor(t *testing.T) {
 	}
 }
 
+func TestFadeFactorOfStripes(t *testing.T) {
+	for _, alpha := range []float64{0, 0.01, 0.3, 0.99} {
+		config := Config[int]{K: 2, Alpha: alpha, Stripes: 4}
+		s, err := NewSketch(config)
+		require.NoError(t, err)
+		h, err := New(config)
+		require.NoError(t, err)
+		h.AddN(1, 1e6)
+		for range 100 {
+			require.Equal(t, s.FadeFactor(), h.FadeFactor())
+			s.Fade()
+			h.Fade()
+		}
+	}
+}
+
 func TestBoundsAtTheEnd(t *testing.T) {
 	s, err := NewSketch(Config[int]{K: 1, Width: 1, Rows: 1})
 	require.NoError(t, err)

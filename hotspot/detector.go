@@ -110,6 +110,9 @@ func (d *Detector[K]) Hot(key K) bool { return d.set.Load().verdict(key) == allo
 // TopN most frequent.
 func (d *Detector[K]) Set() *Set[K] { return d.set.Load() }
 
+// Text returns how rules and pages see a key; see Config.Text.
+func (d *Detector[K]) Text(key K) string { return d.set.Load().rules.text(key) }
+
 // SetRules replaces the rules, all of them or, if one is bad, none; the error
 // names it. From when it returns, denied keys are not counted or hot, and keys
 // that are allowed by name are in the hot set. What else changes does so at the

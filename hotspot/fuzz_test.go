@@ -143,7 +143,7 @@ func matches(rule Rule, text string) bool {
 	case Suffix:
 		return len(text) >= len(rule.Pattern) && text[len(text)-len(rule.Pattern):] == rule.Pattern
 	case Contains:
-		return strings.Index(text, rule.Pattern) >= 0
+		return strings.Count(text, rule.Pattern) > 0
 	case Glob:
 		re, err := regexp.Compile(globRegexp(rule.Pattern))
 		return err == nil && re.MatchString(text)

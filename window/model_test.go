@@ -98,6 +98,14 @@ func sum(series []uint64) uint64 {
 // check requires that what h says of every key at time t, in a slot that is not
 // before any other, is true.
 func (m *model) check(t require.TestingT, h *HeavyKeeper[int], at time.Time, slot int64) {
+	for _, slots := range []int64{1, 2, m.slots} {
+		want := uint64(0)
+		for key := range m.keys {
+			want += sum(m.series(key, slot)[max(m.slots-slots, 0):])
+		}
+		got, _ := h.TotalAt(at, int(slots))
+		require.Equal(t, want, got, "events of all keys in the latest %d slots", slots)
+	}
 	for key := range m.keys {
 		want := m.series(key, slot)
 		truth, e := sum(want), h.EstimateAt(at, key)

@@ -17,10 +17,11 @@ func (h *HeavyKeeper[K]) Top(n int) []heavykeeper.Item[K] { return h.TopAt(h.now
 // update.
 //
 // Ranked are the candidates of all stripes, each with its whole count: a key
-// need not be among the first of any slot or stripe. O(Stripes x Candidates x
-// Slots) where stripes have much the same candidates, as they do when there
-// are hot keys; up to Stripes times that on flat streams. No stripe is locked
-// for longer than adding up its counts takes, or looking up 64 keys.
+// need not be among the first of any slot or stripe. Where stripes have other
+// candidates, on flat streams, 2 x Candidates are looked up in all stripes:
+// those that have counted most so far. O(Stripes x Candidates x Slots). No
+// stripe is locked for longer than adding up its counts takes, or looking up
+// 64 keys.
 func (h *HeavyKeeper[K]) TopAt(t time.Time, n int) []heavykeeper.Item[K] {
 	return h.AppendTopAt(nil, t, n)
 }
@@ -69,8 +70,47 @@ func (h *HeavyKeeper[K]) appendCandidates(dst []heavykeeper.Item[K], number int6
 			asked[at*stripes+i] = true
 		}
 	}
-	h.complete(dst[start:], asked, number)
-	return dst
+	kept := h.limit(dst[start:], asked)
+	clear(dst[start+kept:])
+	h.complete(dst[start:start+kept], asked, number)
+	return dst[:start+kept]
+}
+
+// limit moves the candidates that have counted most so far to the front, at
+// most twice as many as a stripe has, and returns how many those are. Only
+// where streams are flat do stripes have others, which chance has brought a
+// little more often there.
+func (h *HeavyKeeper[K]) limit(items []heavykeeper.Item[K], asked []bool) (kept int) {
+	n, stripes := 2*h.config.Candidates, h.stripes.Len()
+	if len(items) <= n {
+		return len(items)
+	}
+	counts := make([]uint64, len(items))
+	for at := range items {
+		counts[at] = items[at].Count
+	}
+	slices.Sort(counts)
+	enough, ties := counts[len(counts)-n], n
+	for _, count := range counts[len(counts)-n:] {
+		if count > enough {
+			ties--
+		}
+	}
+	for at := range items {
+		if items[at].Count < enough {
+			continue
+		}
+		if items[at].Count == enough {
+			if ties == 0 {
+				continue
+			}
+			ties--
+		}
+		items[kept] = items[at]
+		copy(asked[kept*stripes:], asked[at*stripes:][:stripes])
+		kept++
+	}
+	return kept
 }
 
 // complete adds what the stripes know that do not track a candidate.
@@ -79,16 +119,21 @@ func (h *HeavyKeeper[K]) complete(items []heavykeeper.Item[K], asked []bool, num
 	for at := range items {
 		hashes[at] = h.keys.Hash(items[at].Key)
 	}
+	// One stripe after the other, whose cells then stay in the cache, but
+	// never with its lock held for long.
 	stripes := h.stripes.Len()
-	for chunk := 0; chunk < len(items); chunk += batchSize {
-		for i, c := range h.stripes.Locked() {
-			v := c.view(number)
-			for at := chunk; at < min(chunk+batchSize, len(items)); at++ {
-				if !asked[at*stripes+i] {
-					e := &items[at].Estimate
-					*e = plus(*e, c.estimate(items[at].Key, hashes[at], v))
+	for i := range stripes {
+		for start := 0; start < len(items); start += batchSize {
+			h.stripes.With(i, func(c *counter[K]) bool {
+				v := c.view(number)
+				for at := start; at < min(start+batchSize, len(items)); at++ {
+					if !asked[at*stripes+i] {
+						e := &items[at].Estimate
+						*e = plus(*e, c.estimate(items[at].Key, hashes[at], v))
+					}
 				}
-			}
+				return true
+			})
 		}
 	}
 }

@@ -138,7 +138,13 @@ func TestSteps(t *testing.T) {
 						h.AddAt(at, "", step.add)
 						e := h.EstimateAt(at, "")
 						require.Equal(t, heavykeeper.Estimate{Count: step.want, Lower: step.want, Upper: step.want}, e, "step %d, t%v", i, step.t)
-						require.Equal(t, step.want, sum(h.SeriesAt(at, "")), "step %d, t%v", i, step.t)
+						series := h.SeriesAt(at, "")
+						require.Equal(t, step.want, sum(series), "step %d, t%v", i, step.t)
+						for slots := range test.slots + 2 {
+							events, _ := h.TotalAt(at, slots)
+							want := sum(series[max(test.slots-slots, 0)*min(slots, 1):])
+							require.Equal(t, want, events, "the latest %d slots, step %d, t%v", slots, i, step.t)
+						}
 						top := h.TopAt(at, 0)
 						require.Equal(t, step.want > 0, len(top) == 1, "step %d, t%v: %v", i, step.t, top)
 					}
@@ -364,6 +370,14 @@ func TestSpanAndRate(t *testing.T) {
 		{12, 0}, {0, 0},
 	} {
 		require.Equal(t, time.Duration(test.want*1e9), h.SpanAt(at(test.at)), "at %v", test.at)
+		_, span := h.TotalAt(at(test.at), 0)
+		require.Equal(t, h.SpanAt(at(test.at)), span, "at %v", test.at)
+		for slots := 1; slots <= 4; slots++ {
+			present := math.Floor(max(test.at, 13) / 10) // slot
+			covered := max(test.at, 10*present) - 10*(present-float64(slots-1))
+			_, span := h.TotalAt(at(test.at), slots)
+			require.Equal(t, min(time.Duration(covered*1e9), h.SpanAt(at(test.at))), span, "the latest %d slots at %v", slots, test.at)
+		}
 	}
 	addTo(h, 0, at(12), 1, 1)
 	require.Equal(t, 2*time.Second, h.SpanAt(at(14)), "an earlier event of the same slot")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"slices"
@@ -39,6 +38,11 @@ type medium struct {
 	addr    string
 	restart func()                          // kills the server and starts it again
 	raw     func(t *testing.T, data []byte) // sends application "shop" something
+
+	// overtakes says that answers may overtake messages, which Redis and etcd
+	// promise they do not. Package miniredis delivers messages from a goroutine
+	// of their own.
+	overtakes bool
 }
 
 const (
@@ -46,20 +50,22 @@ const (
 	timeout = 150 * time.Millisecond
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 // media are the implementations on what they run on. All tests below hold for
 // each.
 var media = map[string]func(t *testing.T) medium{
 	"redispubsub on miniredis": func(t *testing.T) medium {
 		s := miniredis.RunT(t)
-		return redisMedium(s.Addr(), func() {
+		m := redisMedium(s.Addr(), func() {
 			s.Close()
 			s.FlushAll()
 			if err := s.Restart(); err != nil {
 				t.Fatal(err)
 			}
 		})
+		m.overtakes = true
+		return m
 	},
 	"redispubsub on redis-server": func(t *testing.T) medium {
 		s := testserver.Redis(t)
@@ -310,7 +316,7 @@ func TestFresh(t *testing.T) {
 				defer mu.Unlock()
 				calls++
 				for seq := received; seq < len(sent); seq++ {
-					if sent[seq].Before(at) {
+					if !m.overtakes && sent[seq].Before(at) {
 						t.Errorf("invalidation %d was sent %v before the time of Fresh, and not delivered", seq, at.Sub(sent[seq]))
 					}
 				}
