@@ -4,8 +4,9 @@
 // again, stops it, slows it down and cuts it off, and prints what came of each
 // in a table:
 //
-//	go test -v ./faulttest         # less than two minutes
+//	go test -v ./faulttest         # about two minutes
 //	go test -v ./faulttest -long   # each fault for longer, and on both channels
+//	go test -v ./faulttest -run 'TestFaults/channel_on_Redis/cut_off'
 //
 // What it demands of each fault: no request fails that a plain client of the
 // same Redis would have had served at that time; no read returns what was

@@ -21,7 +21,10 @@ type process struct {
 	lines  chan []byte
 	done   chan struct{}
 	base   nodeReport // sum of what earlier lives of the node had counted
-	last   nodeReport
+
+	// Of what a node tells once, what is not in a report of total yet.
+	stale     time.Duration
+	unexcused []string
 }
 
 // startNode starts a node, which ends with the test.
@@ -85,7 +88,8 @@ func (p *process) ask(command string) nodeReport {
 	case <-time.After(30 * time.Second):
 		p.t.Fatalf("%s: no answer to %q within 30 s", p.config.Name, command)
 	}
-	p.last = r
+	p.stale = max(p.stale, r.Stale)
+	p.unexcused = append(p.unexcused, r.Unexcused...)
 	r.Requests += p.base.Requests
 	r.Failed += p.base.Failed
 	r.Plain += p.base.Plain
