@@ -191,7 +191,7 @@ func TestSameReplies(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
 			rounds := 3000
 			if testing.Short() {
-				rounds = 600
+				rounds = 300
 			}
 			for round := range rounds {
 				draw := make([]func(redis.Cmdable) redis.Cmder, 1+random.IntN(4))
