@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,6 +178,11 @@ func (c Config) Validate(slots int) error {
 		return fmt.Errorf("live: %s", strings.TrimPrefix(err.Error(), "hotspot: "))
 	}
 	return nil
+}
+
+// HasShare reports whether any threshold is a share.
+func (c Config) HasShare() bool {
+	return c.Share > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.Share > 0 })
 }
 
 // Detector returns the configuration of a detector in source. It fails if a
