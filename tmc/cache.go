@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/heavykeeper-go/heavykeeper/tmc/live"
 	"github.com/heavykeeper-go/heavykeeper/tmc/push/redispubsub"
 	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
 )
@@ -29,10 +30,10 @@ type Cache struct {
 	own      bool // channel is ours to close
 	log      *slog.Logger
 
-	settings  atomic.Pointer[settings]
-	configure sync.Mutex // held while settings change
-	moved     atomic.Bool
-	closed    atomic.Bool
+	settings atomic.Pointer[settings]
+	follower *live.Follower // nil: none
+	moved    atomic.Bool
+	closed   atomic.Bool
 
 	broadcaster *broadcaster // nil: Alone
 	peers       peers
@@ -43,12 +44,6 @@ type Cache struct {
 	group sync.WaitGroup
 }
 
-// settings are what Configure can change.
-type settings struct {
-	enabled bool
-	ttl     time.Duration
-}
-
 // Attach makes client serve reads of hot keys from this process's memory, and
 // returns the cache that does so. The application keeps using client as before;
 // the package comment says what it can rely on. It fails if an option is out of
@@ -57,10 +52,11 @@ type settings struct {
 // go-redis's own.
 //
 // Attach after other hooks and before the first use. A hook that is added
-// later, and what is derived from client, as by its methods Conn, Watch,
-// WithTimeout and AutoPipeline, makes a chain of hooks anew, and those read from
-// Redis alone: their writes count, but their reads are not served. A client
-// can be attached once. One of a cluster must reach it.
+// later, and what is derived from client, as by its methods Conn, Watch and
+// AutoPipeline, makes a chain of hooks anew, and those read from Redis alone:
+// their writes count, but their reads are not served. What WithTimeout returns
+// has no hooks, those of others neither: see [Cache.Attach]. A client can be
+// attached once. One of a cluster must reach it.
 //
 // Close the Cache before the client.
 func Attach(client redis.UniversalClient, options Options) (*Cache, error) {
@@ -80,6 +76,16 @@ func Attach(client redis.UniversalClient, options Options) (*Cache, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// Attach makes one more client of the same Redis database use c, such as one
+// that WithTimeout has returned, or one for writes. It fails as the function
+// Attach does.
+func (c *Cache) Attach(client redis.UniversalClient) error {
+	if err := suitable(client, c.options); err != nil {
+		return err
+	}
+	return c.hook(client)
 }
 
 // suitable reports what is wrong with client, if anything.
@@ -130,6 +136,12 @@ func newCache(client redis.UniversalClient, options Options) (*Cache, error) {
 		c.bound = b.Bound()
 	}
 	c.settings.Store(&settings{enabled: true, ttl: options.TTL})
+	if options.Live != nil {
+		if c.follower, err = newFollower(c); err != nil {
+			c.local.close()
+			return nil, fmt.Errorf("tmc: Live: %w", err)
+		}
+	}
 	c.run()
 	return c, nil
 }
@@ -143,6 +155,9 @@ func (c *Cache) run() {
 		c.broadcaster = newBroadcaster(c.channel, c.options.App, c.options.Node, c.log)
 		c.group.Go(func() { c.broadcaster.run(ctx) })
 		c.group.Go(func() { c.subscribe(ctx) })
+	}
+	if c.follower != nil {
+		c.group.Go(func() { c.follow(ctx) })
 	}
 	c.update()
 }

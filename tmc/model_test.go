@@ -282,8 +282,8 @@ func TestModel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var served, reads uint64
-			for seed := range uint64(20) {
-				if testing.Short() && seed == 4 {
+			for seed := range uint64(12) {
+				if testing.Short() && seed == 2 {
 					break
 				}
 				s, r := test.run.run(t, seed)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heavykeeper-go/heavykeeper/hotspot"
+	"github.com/heavykeeper-go/heavykeeper/tmc/live"
 	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
 )
 
@@ -65,8 +66,9 @@ type Options struct {
 	CacheBytes int64
 	ValueBytes int64
 
-	// TTL is how long a copy is served from when its read began, 1 ms to 24 h.
-	// It limits staleness when all else fails. Default 3 s.
+	// TTL is how long a copy is served from when its read began, 1 ms to 24 h,
+	// unless the rule of its key has a TTL. It limits staleness when all else
+	// fails. Default 3 s.
 	TTL time.Duration
 
 	// Absent has it kept too that a key, or a field, does not exist. By
@@ -91,6 +93,11 @@ type Options struct {
 	// concurrent use, and say the same on all nodes: writes of other keys are
 	// told to nobody. Default nil: all keys.
 	Local func(key string) bool
+
+	// Live has configurations that change while all runs. That of App replaces
+	// Hot, but for its window, and CacheBytes and TTL; what its document leaves
+	// out is as these say. Default nil: nothing changes.
+	Live live.Source
 
 	// Logger is told of what an operator should know. Default [slog.Default].
 	Logger *slog.Logger

@@ -170,7 +170,7 @@ func (c *Cache) copyOf(p place, cmd redis.Cmder, err error) (made copied, ok boo
 func (c *Cache) keep(w want, made copied, until time.Duration) {
 	ttl := c.settings.Load().ttl
 	if hot := c.detector.ttl(w.place.key); hot > 0 {
-		ttl = min(ttl, hot)
+		ttl = min(hot, maxTTL)
 	}
 	w.place.key = strings.Clone(w.place.key)
 	w.place.field = strings.Clone(w.place.field)

@@ -99,7 +99,9 @@ func drawCommand(ctx context.Context, random *rand.Rand) func(redis.Cmdable) red
 		func(c redis.Cmdable) redis.Cmder { return c.LPop(ctx, k) },
 		func(c redis.Cmdable) redis.Cmder { return c.SAdd(ctx, k, value) },
 		func(c redis.Cmdable) redis.Cmder { return c.SUnionStore(ctx, k, l) },
-		func(c redis.Cmdable) redis.Cmder { return c.Eval(ctx, "return redis.call('SET', KEYS[1], ARGV[1])", []string{k}, value) },
+		func(c redis.Cmdable) redis.Cmder {
+			return c.Eval(ctx, "return redis.call('SET', KEYS[1], ARGV[1])", []string{k}, value)
+		},
 		func(c redis.Cmdable) redis.Cmder { return do(ctx, c, "SeT", k, 17) },
 		func(c redis.Cmdable) redis.Cmder { return do(ctx, c, "get") },
 		func(c redis.Cmdable) redis.Cmder { return c.Type(ctx, k) },
@@ -189,7 +191,7 @@ func TestSameReplies(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
 			rounds := 3000
 			if testing.Short() {
-				rounds = 600
+				rounds = 300
 			}
 			for round := range rounds {
 				draw := make([]func(redis.Cmdable) redis.Cmder, 1+random.IntN(4))

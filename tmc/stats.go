@@ -41,8 +41,9 @@ type Stats struct {
 	Up     bool
 	Losses uint64
 
-	// Bound is the longest that a write by another node can go unnoticed: TTL,
-	// or the bound of the channel if that is less.
+	// Bound is the longest that a write by another node can go unnoticed, if
+	// that node reaches the channel: TTL, or the bound of the channel if that
+	// is less. A rule with a longer TTL makes it longer for its keys.
 	Bound time.Duration
 
 	// Sent is the number of invalidations sent, each of one or more keys, and
