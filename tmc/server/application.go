@@ -105,7 +105,9 @@ func (a *application) build(s, old *state, heat int) error {
 		return err
 	}
 	config.Slot = a.slot
-	s.detector, err = hotspot.New(config)
+	if s.detector, err = hotspot.New(config); err == nil && old != nil {
+		s.detector.Scan() // so that it does not begin with no hot keys
+	}
 	return err
 }
 

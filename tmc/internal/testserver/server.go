@@ -90,7 +90,7 @@ func Etcd(t testing.TB) *Server {
 		return exec.Command(path, "--data-dir", dir, "--name", "test",
 			"--listen-client-urls", "http://"+s.Addr, "--advertise-client-urls", "http://"+s.Addr,
 			"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
-			"--initial-cluster", "test=http://"+peer, "--log-level", "error")
+			"--initial-cluster", "test=http://"+peer, "--logger", "zap", "--log-level", "error")
 	}
 	s.ready = func(ctx context.Context) error { return healthy(ctx, "http://"+s.Addr+"/health") }
 	s.Start()
