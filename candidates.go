@@ -139,7 +139,7 @@ func (v *survey[K]) prune(n int) {
 		return
 	}
 	enough := v.nth(n)
-	v.keep(func(c *candidate[K]) bool { return addSaturated(c.sum.lower, c.rest) >= enough })
+	v.keep(func(c *candidate[K]) bool { return v.count(addSaturated(c.sum.lower, c.rest)) >= enough })
 }
 
 // limit keeps the n candidates that have counted most so far. On flat streams
@@ -153,23 +153,29 @@ func (v *survey[K]) limit(n int) {
 	}
 	enough, ties := v.nth(n), n
 	for i := range v.list {
-		if v.list[i].sum.lower > enough {
+		if v.count(v.list[i].sum.lower) > enough {
 			ties--
 		}
 	}
 	v.keep(func(c *candidate[K]) bool {
-		if c.sum.lower == enough {
+		count := v.count(c.sum.lower)
+		if count == enough {
 			ties--
 		}
-		return c.sum.lower > enough || c.sum.lower == enough && ties >= 0
+		return count > enough || count == enough && ties >= 0
 	})
 }
 
-// nth returns the n-th largest lower bound in list, which is at least as long.
+// count returns a lower bound as the count that is reported and ranked by.
+func (v *survey[K]) count(lower uint64) uint64 {
+	return interval{lower: lower}.estimate(v.keeper.config.Alpha).Count
+}
+
+// nth returns the n-th largest count in list, which is at least as long.
 func (v *survey[K]) nth(n int) uint64 {
 	sums := make([]uint64, len(v.list))
 	for i := range v.list {
-		sums[i] = v.list[i].sum.lower
+		sums[i] = v.count(v.list[i].sum.lower)
 	}
 	slices.Sort(sums)
 	return sums[len(sums)-n]

@@ -64,9 +64,15 @@ type Config[K comparable] struct {
 	// Hash maps a key to 64 bits; equal keys must have equal hashes. What it
 	// returns is mixed with Seed, so it need not be uniform, but keys that
 	// share all 64 bits count as one until they are tracked. It must be
-	// safe for concurrent use, must not retain the key, and must not call the
-	// object it is configured for, whose locks may be held. Default: xxhash for strings, the value itself for integers,
-	// [hash/maphash.Comparable] with a seed of the process for other types.
+	// safe for concurrent use, must not retain the key (AddBytes passes the
+	// caller's memory), and must not call the object it is configured for,
+	// whose locks may be held. An update takes time in proportion to the
+	// tracked keys that share its key's hash.
+	//
+	// Default: xxhash for strings, the value itself for integers, and
+	// [hash/maphash.Comparable] with a seed of the process for other types:
+	// give a Hash where an encoding of those is to be read by another process.
+	// See the package comment on security for keys that strangers choose.
 	Hash func(K) uint64
 
 	// OnAdmit and OnEvict, if not nil, are called when a key starts and stops

@@ -36,8 +36,10 @@ func (s *Sketch[K]) UnmarshalBinary(data []byte) error {
 }
 
 // UnmarshalBinary makes h the HeavyKeeper that data encodes; see
-// [Sketch.UnmarshalBinary]. Stripes are replaced one after another. It must
-// not run while other goroutines use a zero value.
+// [Sketch.UnmarshalBinary]. The number of stripes may differ, as it does by
+// default on machines of other sizes: h keeps its own, and stripes that it does
+// not have are merged into those it has. Stripes are replaced one after
+// another. It must not run while other goroutines use a zero value.
 func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 	var own *Config[K]
 	if h.stripes != nil {
@@ -65,8 +67,17 @@ func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 		})
 		return nil
 	}
+	// The first of those that share a stripe of h, and then the rest as by Merge.
+	n := h.stripes.Len()
+	for i := len(restored) - 1; i >= n; i-- {
+		restored[i%n].merge(restored[i])
+	}
 	for i, s := range h.stripes.Locked() {
-		*s = *restored[i]
+		if i < len(restored) {
+			*s = *restored[i]
+		} else {
+			s.Reset()
+		}
 	}
 	return nil
 }
@@ -108,6 +119,9 @@ func newDecoder[K comparable](data []byte, object byte, own *Config[K]) (*decode
 	if err := d.header(own); err != nil {
 		return nil, err
 	}
+	if object == sketchObject && d.config.Stripes != 1 {
+		return nil, fmt.Errorf("%w: a sketch of %d stripes", ErrFormat, d.config.Stripes)
+	}
 	stripeSize := stripeBytes + cellBytes*uint64(d.config.Rows)*uint64(d.config.Width)
 	if need := stripeSize * uint64(d.config.Stripes); need > uint64(len(d.data)) {
 		return nil, fmt.Errorf("%w: %d bytes, %d stripes of %d x %d cells take %d",
@@ -129,37 +143,17 @@ func (d *decoder[K]) header(own *Config[K]) error {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if own != nil {
-		if err := c.equal(own); err != nil {
+		if err := requireEqual(ErrMismatch, c.shape(), own.shape()); err != nil {
 			return err
 		}
+		stripes := c.Stripes
 		c = *own
+		c.Stripes = stripes
 	}
 	d.config, d.keys = c, newKeys(c)
 	var zero K
 	if got, want := d.uint64(), d.keys.hash(zero); got != want {
 		return fmt.Errorf("%w: the zero key hashes to %016x, here to %016x", ErrMismatch, got, want)
-	}
-	return nil
-}
-
-// equal reports the first parameter in which c, of an encoding, differs from
-// the receiver's.
-func (c *Config[K]) equal(own *Config[K]) error {
-	for _, p := range []struct {
-		field    string
-		got, own any
-	}{
-		{"K", c.K, own.K},
-		{"Rows", c.Rows, own.Rows},
-		{"Width", c.Width, own.Width},
-		{"Stripes", c.Stripes, own.Stripes},
-		{"Base", c.Base, own.Base},
-		{"Alpha", c.Alpha, own.Alpha},
-		{"Seed", c.Seed, own.Seed},
-	} {
-		if p.got != p.own {
-			return fmt.Errorf("%w: %s = %v, the receiver's is %v", ErrMismatch, p.field, p.got, p.own)
-		}
 	}
 	return nil
 }
@@ -244,7 +238,8 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 		if err := d.need("tracked keys", 1, entryBytes); err != nil {
 			return err
 		}
-		e := entry[K]{home: d.uint32(), count: d.uint64(), slack: d.uint32()}
+		h := d.uint64()
+		e := entry[K]{home: uint32(h >> 32), count: d.uint64(), slack: d.uint32()}
 		size := d.uint32()
 		if err := d.need("bytes of a key", uint64(size), 1); err != nil {
 			return err
@@ -256,9 +251,8 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 		if !s.keys.valid(e.key) {
 			return fmt.Errorf("%w: key %v does not equal itself", ErrFormat, e.key)
 		}
-		h := s.keys.hash(e.key)
-		if uint32(h>>32) != e.home {
-			return fmt.Errorf("%w: key %v hashes to %08x, here to %08x", ErrMismatch, e.key, e.home, h>>32)
+		if here := s.keys.hash(e.key); here != h {
+			return fmt.Errorf("%w: key %v hashes to %016x, here to %016x", ErrMismatch, e.key, h, here)
 		}
 		if s.tracked.find(e.key, h) >= 0 {
 			return fmt.Errorf("%w: key %v twice", ErrFormat, e.key)
@@ -267,8 +261,9 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 		s.tracked.entries = append(s.tracked.entries, e)
 		s.tracked.link(len(s.tracked.entries)-1, h)
 	}
-	if d.config.Alpha == 0 && sum > s.total {
-		return fmt.Errorf("%w: tracked keys count %d of a total of %d", ErrFormat, sum, s.total)
+	// Otherwise keys that share a fingerprint may have been credited with more.
+	if d.config.Alpha == 0 && !s.inexact && sum != s.total {
+		return fmt.Errorf("%w: exact, with tracked keys of %d in a total of %d", ErrFormat, sum, s.total)
 	}
 	return nil
 }
@@ -305,6 +300,9 @@ func (d *decoder[K]) cells(s *Sketch[K]) error {
 		c := &s.rows.cells[i]
 		c.fingerprint, c.count, c.err = d.uint32(), d.uint32(), d.uint32()
 		s.rows.saturated = s.rows.saturated || c.err == saturated
+		if !s.inexact && *c != (cell{}) {
+			return fmt.Errorf("%w: exact, with cell %d in use: %+v", ErrFormat, i, *c)
+		}
 	}
 	return nil
 }

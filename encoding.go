@@ -55,7 +55,7 @@ var (
 //	   4  flags: 1 inexact, 2 merged, 4 saturated
 //	   4  number of tracked keys
 //	   for each tracked key, by slot
-//	      4  upper half of its hash
+//	      8  its hash
 //	      8  count
 //	      4  slack
 //	      4  bytes of the key
@@ -78,7 +78,7 @@ const (
 
 	headerBytes  = 56
 	stripeBytes  = 96
-	entryBytes   = 20 // without the key
+	entryBytes   = 24 // without the key
 	nodeBytes    = 12
 	cellBytes    = 12
 	trailerBytes = 8
@@ -92,9 +92,13 @@ var little = binary.LittleEndian
 
 // MarshalBinary returns an encoding of s that UnmarshalBinary restores: with
 // equal answers and, as the state of the random generator is part of it, an
-// equal future. It takes 12 bytes a cell and about 32 and the key for each
+// equal future. It takes 12 bytes a cell and 36 and the key for each
 // tracked key. It fails with [ErrKeyType], or with an error of a key's own
 // encoding.
+//
+// Only the process itself can restore what hashes with a seed of the process:
+// keys that are neither strings nor integers without a Config.Hash, and
+// [KeyedHash].
 func (s *Sketch[K]) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
 // AppendBinary appends what MarshalBinary returns to dst.
@@ -163,7 +167,7 @@ func (s *Sketch[K]) appendState(dst []byte, c codec[K]) ([]byte, error) {
 	dst = little.AppendUint32(dst, uint32(len(s.tracked.entries)))
 	for i := range s.tracked.entries {
 		e := &s.tracked.entries[i]
-		dst = little.AppendUint32(dst, e.home)
+		dst = little.AppendUint64(dst, s.keys.hash(e.key))
 		dst = little.AppendUint64(dst, e.count)
 		dst = little.AppendUint32(dst, e.slack)
 		dst = little.AppendUint32(dst, 0)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -21,15 +22,17 @@ var (
 )
 
 // tile is a key type with an encoding of its own.
-type tile struct{ x, y int8 }
+type tile struct{ X, Y int8 }
 
-func (p tile) MarshalBinary() ([]byte, error) { return []byte{byte(p.x), byte(p.y)}, nil }
+func (p tile) MarshalBinary() ([]byte, error) { return []byte{byte(p.X), byte(p.Y)}, nil }
+
+func (p tile) hash() uint64 { return uint64(uint8(p.X))<<8 | uint64(uint8(p.Y)) }
 
 func (p *tile) UnmarshalBinary(data []byte) error {
 	if len(data) != 2 {
 		return fmt.Errorf("a tile of %d bytes", len(data))
 	}
-	p.x, p.y = int8(data[0]), int8(data[1])
+	p.X, p.Y = int8(data[0]), int8(data[1])
 	return nil
 }
 
@@ -124,6 +127,47 @@ func TestRoundTripOfStripes(t *testing.T) {
 	}
 }
 
+// A snapshot while updates go on holds each in full or not at all, all that
+// were complete when it began, and none that had not begun when it ended.
+func TestSnapshotWhileWriting(t *testing.T) {
+	const writers, events, each = 4, 5000, 7
+	h := must(New(Config[int]{K: 20, Width: 64, Stripes: 3}))
+	var begun, complete atomic.Uint64
+	done := make(chan struct{})
+	go func() {
+		hammer(writers, func(worker int, _ *rand.Rand) {
+			for i := range events {
+				begun.Add(each)
+				h.AddN(100*worker+i%5, each)
+				complete.Add(each)
+			}
+		})
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		least := complete.Load()
+		data := must(h.MarshalBinary())
+		most := begun.Load()
+		var c HeavyKeeper[int]
+		require.NoError(t, c.UnmarshalBinary(data))
+		listed := uint64(0)
+		for item := range c.All() {
+			require.Zero(t, item.Count%each, "a part of an update")
+			listed += item.Count
+		}
+		total := c.Stats().Total
+		require.Equal(t, total, listed)
+		require.GreaterOrEqual(t, total, least)
+		require.LessOrEqual(t, total, most)
+	}
+	require.Equal(t, uint64(writers*events*each), h.Stats().Total)
+}
+
 // seal recomputes the checksum of an encoding that a test has changed.
 func seal(data []byte) []byte {
 	body := data[:len(data)-trailerBytes]
@@ -153,7 +197,7 @@ var malformed = []struct {
 	{"Rows huge", func(d []byte) []byte { return seal(put32(d, 12, math.MaxUint32)) }, ErrFormat},
 	{"Width huge", func(d []byte) []byte { return seal(put32(d, 16, 1<<25)) }, ErrMismatch},
 	{"Rows x Width wrap", func(d []byte) []byte { return seal(put32(put32(d, 12, 16), 16, 1<<28)) }, ErrFormat},
-	{"Stripes huge", func(d []byte) []byte { return seal(put32(d, 20, 4096)) }, ErrMismatch},
+	{"Stripes huge", func(d []byte) []byte { return seal(put32(d, 20, 4096)) }, ErrFormat},
 	{"Base NaN", func(d []byte) []byte { return seal(put64(d, 24, math.Float64bits(math.NaN()))) }, ErrFormat},
 	{"Alpha one", func(d []byte) []byte { return seal(put64(d, 32, math.Float64bits(1))) }, ErrFormat},
 	{"Seed", func(d []byte) []byte { return seal(put64(d, 40, 99)) }, ErrMismatch},
@@ -165,14 +209,17 @@ var malformed = []struct {
 	{"tracked keys", func(d []byte) []byte { return seal(put32(d, 148, math.MaxUint32)) }, ErrFormat},
 	{"more tracked keys", func(d []byte) []byte { return seal(put32(d, 148, 3)) }, ErrMismatch},
 	{"key hash", func(d []byte) []byte { return seal(put32(d, 152, 1)) }, ErrMismatch},
-	{"count beyond the total", func(d []byte) []byte { return seal(put64(d, 156, 1<<60)) }, ErrFormat},
-	{"key length", func(d []byte) []byte { return seal(put32(d, 168, math.MaxUint32)) }, ErrFormat},
-	{"key twice", func(d []byte) []byte { copy(d[173:194], d[152:173]); return seal(d) }, ErrFormat},
-	{"heap slot twice", func(d []byte) []byte { return seal(put32(d, 202, little.Uint32(d[214:]))) }, ErrFormat},
-	{"heap slot", func(d []byte) []byte { return seal(put32(d, 202, 2)) }, ErrFormat},
-	{"heap ahead of count", func(d []byte) []byte { return seal(put64(d, 194, 1<<50)) }, ErrFormat},
-	{"heap order", func(d []byte) []byte { return seal(put64(d, 206, 0)) }, ErrFormat},
-	{"saturated cell", func(d []byte) []byte { return seal(put32(d, 226, saturated)) }, ErrFormat},
+	{"count beyond the total", func(d []byte) []byte { return seal(put64(d, 160, 1<<60)) }, ErrFormat},
+	{"count below the total", func(d []byte) []byte { return seal(put64(d, 160, 4)) }, ErrFormat},
+	{"key length", func(d []byte) []byte { return seal(put32(d, 172, math.MaxUint32)) }, ErrFormat},
+	{"key length past the end", func(d []byte) []byte { return seal(put32(d, 172, uint32(len(d)-175))) }, ErrFormat},
+	{"key twice", func(d []byte) []byte { copy(d[177:202], d[152:177]); return seal(d) }, ErrFormat},
+	{"heap slot twice", func(d []byte) []byte { return seal(put32(d, 210, little.Uint32(d[222:]))) }, ErrFormat},
+	{"heap slot", func(d []byte) []byte { return seal(put32(d, 210, 2)) }, ErrFormat},
+	{"heap ahead of count", func(d []byte) []byte { return seal(put64(d, 202, 1<<50)) }, ErrFormat},
+	{"heap order", func(d []byte) []byte { return seal(put64(d, 214, 0)) }, ErrFormat},
+	{"saturated cell", func(d []byte) []byte { return seal(put32(d, 234, saturated)) }, ErrFormat},
+	{"a cell in use", func(d []byte) []byte { return seal(put32(d, 234, 1)) }, ErrFormat},
 }
 
 func put32(d []byte, at int, x uint32) []byte { little.PutUint32(d[at:], x); return d }
@@ -235,4 +282,152 @@ func TestDecodeRefusesOtherObjects(t *testing.T) {
 	_, err := must(NewSketch(Config[float64]{K: 1})).MarshalBinary()
 	require.ErrorIs(t, err, ErrKeyType)
 	require.ErrorIs(t, new(Sketch[float64]).UnmarshalBinary(data), ErrKeyType)
+}
+
+// A sketch of which nothing is left but totals.
+func TestRoundTripOfFaded(t *testing.T) {
+	config := Config[string]{K: 2, Width: 3, Alpha: 0.5, Stripes: 2}
+	s, h := must(NewSketch(config)), must(New(config))
+	for i := range 100 {
+		s.AddN(oddKey(i%9), 1000)
+		h.AddN(oddKey(i%9), 1000)
+	}
+	for range 200 {
+		s.Fade()
+		h.Fade()
+	}
+	require.Empty(t, s.Top(0))
+	require.Empty(t, h.Top(0))
+	var r Sketch[string]
+	require.NoError(t, r.UnmarshalBinary(must(s.MarshalBinary())))
+	require.Empty(t, r.Top(0))
+	require.Equal(t, uint64(100000), r.Stats().Total)
+	require.Zero(t, r.Stats().Weight)
+	checkShape(t, &r)
+	for _, x := range []*Sketch[string]{s, &r} {
+		x.AddN("again", 5)
+		require.Equal(t, []Item[string]{{"again", s.Estimate("again")}}, x.Top(0))
+	}
+	var k HeavyKeeper[string]
+	require.NoError(t, k.UnmarshalBinary(must(h.MarshalBinary())))
+	require.Empty(t, k.Top(0))
+}
+
+// layout is an encoding written byte by byte, so that what it says does not
+// depend on the machine, nor on the code under test.
+type layout []byte
+
+func (l *layout) uint(bytes int, values ...uint64) {
+	for _, x := range values {
+		for i := range bytes {
+			*l = append(*l, byte(x>>(8*i)))
+		}
+	}
+}
+
+func (l *layout) float64(values ...float64) {
+	for _, x := range values {
+		l.uint(8, math.Float64bits(x))
+	}
+}
+
+// TestLayout writes the encoding of a sketch as the comment on it says. It
+// runs alike on big-endian machines.
+func TestLayout(t *testing.T) {
+	s := must(NewSketch(Config[uint16]{K: 1, Rows: 1, Width: 2, Base: 1.5, Alpha: 0.25, Seed: 0x0102030405060708, Hash: func(k uint16) uint64 {
+		return uint64(k) * 0x9e3779b97f4a7c15
+	}}))
+	s.AddN(0x1234, 6)
+	s.AddN(0xfedc, 5)
+	s.Fade()
+	s.AddN(0xfedc, 4)
+	s.AddN(0x0007, 1)
+	mixed := func(k uint64) uint64 { return mix(k*0x9e3779b97f4a7c15 ^ mix(0x0102030405060708)) }
+
+	l := layout("HKpr")
+	l.uint(1, 1, 1, 2, 2)
+	l.uint(4, 1, 1, 2, 1)
+	l.float64(1.5, 0.25)
+	l.uint(8, 0x0102030405060708, mixed(0))
+	unit := math.Round(256 / 0.75) // 341 after the fade, of 341.33
+	l.float64(256 / 0.75)
+	random := newGenerator(0x0102030405060708)
+	random.next() // one draw, though cells without a count are free
+	l.uint(8, uint64(random))
+	l.uint(8, 16, 11*256+5*uint64(unit), 1, 1, 0, 2, 0, 0, 0)
+	l.uint(4, 1, 2) // inexact, two keys
+	first, second := uint64(6*256), 5*256+4*uint64(unit)
+	for _, e := range []struct{ key, count uint64 }{{0x1234, first}, {0xfedc, second}} {
+		l.uint(8, mixed(e.key), e.count)
+		l.uint(4, 0, 2)
+		l.uint(2, e.key)
+	}
+	l.uint(8, 5*256) // as first seen
+	l.uint(4, 1)
+	l.uint(8, first)
+	l.uint(4, 0)
+	cells := [2][3]uint64{}
+	position := 0
+	if s.rows.at(mixed(7), 0) == &s.rows.cells[1] {
+		position = 1
+	}
+	cells[position] = [3]uint64{mixed(7) & math.MaxUint32, uint64(unit), 0}
+	for _, c := range cells {
+		l.uint(4, c[:]...)
+	}
+	l.uint(8, xxhash.Sum64(l))
+	require.Equal(t, []byte(l), must(s.MarshalBinary()))
+
+	restored := must(NewSketch(s.config))
+	require.NoError(t, restored.UnmarshalBinary(l))
+	require.Equal(t, s.Top(0), restored.Top(0))
+	require.Equal(t, Estimate{8, 7, 8}, restored.Estimate(0xfedc))
+}
+
+// A restored HeavyKeeper may have other stripes than the saved one: machines
+// differ in processors.
+func TestDecodeIntoOtherStripes(t *testing.T) {
+	config := Config[string]{K: 5, Width: 50, Stripes: 4}
+	truth := map[string]uint64{}
+	saved := must(New(config))
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range 4000 {
+		key := fmt.Sprint(skewed(r, 100))
+		truth[key]++
+		saved.stripes.With(i%4, func(s *Sketch[string]) bool {
+			s.Add(key)
+			return true
+		})
+	}
+	data := must(saved.MarshalBinary())
+	for _, stripes := range []int{1, 2, 3, 4, 9} {
+		config.Stripes = stripes
+		h := must(New(config))
+		h.AddN("forgotten", 1000)
+		require.NoError(t, h.UnmarshalBinary(data))
+		require.Equal(t, stripes, h.stripes.Len())
+		require.Equal(t, uint64(4000), h.Stats().Total)
+		for key, want := range truth {
+			e := h.Estimate(key)
+			require.True(t, e.Lower <= want && want <= e.Upper, "%d stripes: %q weighs %d, got %+v", stripes, key, want, e)
+		}
+		require.Zero(t, h.Estimate("forgotten").Lower)
+		require.Equal(t, saved.Top(2), h.Top(2))
+	}
+}
+
+// An encoding whose mean weight is beyond all weights is decoded, and does no
+// harm.
+func TestForgedMeanWeight(t *testing.T) {
+	s := must(NewSketch(Config[uint64]{K: 1, Width: 1, Rows: 1}))
+	for i := range uint64(3) {
+		s.AddN(i, 1000)
+	}
+	s.misses, s.excess = math.MaxUint64, math.MaxUint64
+	forged := new(Sketch[uint64])
+	require.NoError(t, forged.UnmarshalBinary(must(s.MarshalBinary())))
+	for i := range uint64(10) {
+		forged.AddN(100+i, 2)
+		require.Positive(t, forged.quantum)
+	}
 }

@@ -1,7 +1,10 @@
 package heavykeeper_test
 
 import (
+	"encoding"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/heavykeeper-go/heavykeeper"
@@ -119,4 +122,76 @@ func ExampleAddBytes() {
 	// Output:
 	// path/0 2
 	// path/1 1
+}
+
+// save writes an encoding to a file so that after a crash, at any moment, the
+// file is the old one or the new one, whole. (Windows cannot sync a directory.)
+func save(path string, object encoding.BinaryMarshaler) error {
+	data, err := object.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // of no effect once it is renamed
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync() // the contents, before the name
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync() // the name
+}
+
+// A service saves what it has counted now and then, while it goes on counting,
+// and takes up where it was when it starts again.
+func ExampleHeavyKeeper_MarshalBinary() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "hot")
+
+	config := heavykeeper.Config[string]{K: 10, Stripes: 4} // the number of stripes is saved, too
+	for start := range 3 {
+		hot, err := heavykeeper.New(config)
+		if err != nil {
+			panic(err)
+		}
+		switch data, err := os.ReadFile(path); {
+		case os.IsNotExist(err):
+			// The first time.
+		case err != nil:
+			panic(err)
+		default:
+			if err := hot.UnmarshalBinary(data); err != nil {
+				panic(err) // hot is still empty and could go on so
+			}
+		}
+		hot.AddN("/index.html", 5)
+		hot.Add(fmt.Sprintf("/page-%d.html", start))
+		if err := save(path, hot); err != nil {
+			panic(err)
+		}
+		fmt.Println(hot.Top(2))
+	}
+	// Output:
+	// [{/index.html {5 5 5}} {/page-0.html {1 1 1}}]
+	// [{/index.html {10 10 10}} {/page-0.html {1 1 1}}]
+	// [{/index.html {15 15 15}} {/page-0.html {1 1 1}}]
 }

@@ -21,6 +21,7 @@ const (
 	kind8
 	kind16
 	kind32
+	kindInt32 // an int of 32 bits, hashed as one of 64
 	kind64
 )
 
@@ -65,15 +66,12 @@ func newKeys[K comparable](c Config[K]) keys[K] {
 		k.kind = kind64
 		if t.Size() == 4 {
 			k.kind = kind32
+			if t.Kind() == reflect.Int {
+				k.kind = kindInt32
+			}
 		}
 	default:
-		strict := k.strict
-		k.fn = func(key K) uint64 {
-			if strict && !isComparable(key) {
-				return 0
-			}
-			return maphash.Comparable(processSeed, key)
-		}
+		k.fn = KeyedHash[K](processSeed)
 	}
 	return k
 }
@@ -95,6 +93,8 @@ func (h *keys[K]) hashOther(key K) uint64 {
 		x = xxhash.Sum64String(*(*string)(p))
 	case kind32:
 		x = load[uint32](p)
+	case kindInt32:
+		x = uint64(*(*int32)(p))
 	case kind16:
 		x = load[uint16](p)
 	case kind8:

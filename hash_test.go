@@ -294,7 +294,9 @@ func TestKeysDoNotAliasTheCallers(t *testing.T) {
 	buffer := []byte("first")
 	alias := unsafe.String(&buffer[0], len(buffer))
 
-	h := must(New(Config[string]{K: 1, Stripes: 1}))
+	var heard []string
+	hear := func(key string) { heard = append(heard, key) }
+	h := must(New(Config[string]{K: 1, Stripes: 1, OnAdmit: hear, OnEvict: hear}))
 	AddBytes(h, buffer, 5)
 	s := must(NewSketch(Config[route]{K: 1}))
 	s.AddN(route{alias, 1, namedString(alias)}, 5)
@@ -315,6 +317,7 @@ func TestKeysDoNotAliasTheCallers(t *testing.T) {
 	AddBytes(h, buffer, 100)
 	copy(buffer, "again")
 	require.Equal(t, "other", h.Top(0)[0].Key)
+	require.Equal(t, []string{"first", "other", "other", "third", "third", "other"}, heard)
 }
 
 // A short piece of a huge string does not keep it alive.

@@ -19,7 +19,8 @@ type Estimator[K comparable] interface {
 	Estimate(key K) Estimate
 }
 
-// Ranker lists the n heaviest keys, by descending count.
+// Ranker lists the n heaviest keys, by descending count, as many as it keeps if
+// n <= 0.
 type Ranker[K comparable] interface {
 	Top(n int) []Item[K]
 }
@@ -39,7 +40,7 @@ type Fader interface {
 // the sum hold for the updates that were complete when the read began, at
 // least, and that had begun when it ended, at most.
 //
-// The zero value is not usable; see [New]. All methods are safe for concurrent
+// The zero value is of no use but to UnmarshalBinary; see [New]. All methods are safe for concurrent
 // use.
 type HeavyKeeper[K comparable] struct {
 	keys    keys[K]
@@ -156,7 +157,8 @@ func (h *HeavyKeeper[K]) Contains(key K) bool {
 }
 
 // Top returns the n heaviest keys, K of them if n <= 0 or n > K, by descending
-// count and then ascending key. Keys that have faded to a count of 0 are left
+// count and then ascending key; keys that are neither numbers nor strings come
+// in an order of the process. Keys that have faded to a count of 0 are left
 // out.
 //
 // The candidates are the keys that any stripe tracks. Where stripes track

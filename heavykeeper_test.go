@@ -301,3 +301,24 @@ func TestGOMAXPROCSGrows(t *testing.T) {
 	require.Equal(t, uint64(8*5000), h.Stats().Total)
 	require.Equal(t, uint64(8*5000), two.Stats().Total)
 }
+
+// Top(n) is the beginning of Top(K), ties of rounded counts included.
+func TestTopIsAPrefix(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for run := range 100 {
+		h := mustNew(t, Config[int]{K: 12, Width: 40, Stripes: 1 + run%4, Alpha: 0.05 * float64(run%3)})
+		for i := range 600 {
+			h.stripes.With(i%h.stripes.Len(), func(s *Sketch[int]) bool {
+				s.Add(skewed(r, 60))
+				return true
+			})
+			if i%50 == 0 {
+				h.Fade()
+			}
+		}
+		all := h.Top(0)
+		for n := 1; n <= len(all); n++ {
+			require.Equal(t, all[:n], h.Top(n), "run %d, n = %d", run, n)
+		}
+	}
+}

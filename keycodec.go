@@ -60,6 +60,12 @@ func (c codec[K]) append(dst []byte, key K) ([]byte, error) {
 		binary.LittleEndian.PutUint64(word[:], c.load(p))
 		return append(dst, word[:c.size]...), nil
 	}
+	return appendBinary(dst, key)
+}
+
+// appendBinary is append for a key with an encoding of its own. By itself, for
+// here key escapes.
+func appendBinary[K comparable](dst []byte, key K) ([]byte, error) {
 	if a, ok := any(&key).(encoding.BinaryAppender); ok {
 		return a.AppendBinary(dst)
 	}
@@ -104,6 +110,11 @@ func (c codec[K]) decode(data []byte) (key K, err error) {
 		}
 		return key, nil
 	}
+	return decodeBinary[K](data)
+}
+
+// decodeBinary is decode for a key with an encoding of its own.
+func decodeBinary[K comparable](data []byte) (key K, err error) {
 	if err := any(&key).(encoding.BinaryUnmarshaler).UnmarshalBinary(bytes.Clone(data)); err != nil {
 		return key, fmt.Errorf("%w: key: %w", ErrFormat, err)
 	}

@@ -10,21 +10,29 @@ import (
 // ErrMerge is what Merge's errors wrap: the operands do not fit together.
 var ErrMerge = errors.New("heavykeeper: cannot merge")
 
-// mergeable reports the first difference between configurations that makes a
-// merge impossible.
-func (c *Config[K]) mergeable(d *Config[K]) error {
-	for _, p := range []struct {
-		field string
-		a, b  any
-	}{
-		{"Rows", c.Rows, d.Rows},
-		{"Width", c.Width, d.Width},
-		{"Base", c.Base, d.Base},
-		{"Alpha", c.Alpha, d.Alpha},
-		{"Seed", c.Seed, d.Seed},
-	} {
-		if p.a != p.b {
-			return fmt.Errorf("%w: %s = %v and %v", ErrMerge, p.field, p.a, p.b)
+// parameter is a field of a Config with its value.
+type parameter struct {
+	field string
+	value any
+}
+
+// meaning returns the parameters that give cells their meaning: with others,
+// they cannot be added.
+func (c *Config[K]) meaning() []parameter {
+	return []parameter{
+		{"Rows", c.Rows}, {"Width", c.Width}, {"Base", c.Base}, {"Alpha", c.Alpha}, {"Seed", c.Seed},
+	}
+}
+
+// shape returns all parameters of a stripe but Hash and the hooks.
+func (c *Config[K]) shape() []parameter { return append(c.meaning(), parameter{"K", c.K}) }
+
+// requireEqual returns an error that wraps kind and names the first of a
+// receiver's parameters that another object has otherwise.
+func requireEqual(kind error, others, receivers []parameter) error {
+	for i, own := range receivers {
+		if other := others[i]; other != own {
+			return fmt.Errorf("%w: %s = %v, the receiver's is %v", kind, own.field, other.value, own.value)
 		}
 	}
 	return nil
@@ -59,10 +67,13 @@ func (s *Sketch[K]) sameHash(keys *keys[K]) error {
 // anew. O(Rows x Width + K log K); it allocates about as much memory as other
 // takes.
 func (s *Sketch[K]) Merge(other *Sketch[K]) error {
-	if s == other {
+	switch {
+	case other == nil || other.config.K == 0 || s.config.K == 0:
+		return fmt.Errorf("%w: NewSketch did not make both sketches", ErrMerge)
+	case s == other:
 		return fmt.Errorf("%w: a sketch with itself", ErrMerge)
 	}
-	if err := s.config.mergeable(&other.config); err != nil {
+	if err := requireEqual(ErrMerge, other.config.meaning(), s.config.meaning()); err != nil {
 		return err
 	}
 	if err := other.sameHash(&s.keys); err != nil {
@@ -77,10 +88,13 @@ func (s *Sketch[K]) Merge(other *Sketch[K]) error {
 // by one, so that no two locks are held at once: updates of either that run
 // meanwhile are not lost, and those of other may or may not be in the result.
 func (h *HeavyKeeper[K]) Merge(other *HeavyKeeper[K]) error {
-	if h == other {
+	switch {
+	case other == nil || other.stripes == nil || h.stripes == nil:
+		return fmt.Errorf("%w: New did not make both HeavyKeepers", ErrMerge)
+	case h == other:
 		return fmt.Errorf("%w: a HeavyKeeper with itself", ErrMerge)
 	}
-	if err := h.config.mergeable(&other.config); err != nil {
+	if err := requireEqual(ErrMerge, other.config.meaning(), h.config.meaning()); err != nil {
 		return err
 	}
 	for _, s := range other.stripes.Locked() {
@@ -189,7 +203,7 @@ func (s *Sketch[K]) retrack(entries []entry[K]) {
 	}
 	unit := s.fading.unit
 	for _, e := range entries[kept:] {
-		s.writeBack(e.key, ratio{s.fading.unit, unit}.down(e.count))
+		s.writeBack(s.keys.hash(e.key), ratio{s.fading.unit, unit}.down(e.count))
 		s.evictions++
 	}
 }

@@ -124,11 +124,11 @@ func TestMergeRefusesWhatDiffers(t *testing.T) {
 		field  string
 		change func(*Config[int])
 	}{
-		{"Rows = 4 and 3", func(c *Config[int]) { c.Rows = 3 }},
-		{"Width = 10 and 11", func(c *Config[int]) { c.Width = 11 }},
-		{"Base = 1.08 and 1.1", func(c *Config[int]) { c.Base = 1.1 }},
-		{"Alpha = 0 and 0.5", func(c *Config[int]) { c.Alpha = 0.5 }},
-		{"Seed = 1 and 2", func(c *Config[int]) { c.Seed = 2 }},
+		{"Rows = 3, the receiver's is 4", func(c *Config[int]) { c.Rows = 3 }},
+		{"Width = 11, the receiver's is 10", func(c *Config[int]) { c.Width = 11 }},
+		{"Base = 1.1, the receiver's is 1.08", func(c *Config[int]) { c.Base = 1.1 }},
+		{"Alpha = 0.5, the receiver's is 0", func(c *Config[int]) { c.Alpha = 0.5 }},
+		{"Seed = 2, the receiver's is 1", func(c *Config[int]) { c.Seed = 2 }},
 		{"Hash differs", func(c *Config[int]) { c.Hash = func(k int) uint64 { return uint64(k) * 3 } }},
 	}
 	for _, test := range tests {
@@ -205,4 +205,14 @@ func TestMergeAddsLostFractions(t *testing.T) {
 	}
 	require.False(t, sum.Contains(1))
 	require.GreaterOrEqual(t, float64(sum.Estimate(1).Upper), truth)
+}
+
+func TestMergeOfNothing(t *testing.T) {
+	sketch, keeper := must(NewSketch(Config[int]{K: 1})), must(New(Config[int]{K: 1}))
+	require.ErrorIs(t, sketch.Merge(nil), ErrMerge)
+	require.ErrorIs(t, sketch.Merge(new(Sketch[int])), ErrMerge)
+	require.ErrorIs(t, new(Sketch[int]).Merge(sketch), ErrMerge)
+	require.ErrorIs(t, keeper.Merge(nil), ErrMerge)
+	require.ErrorIs(t, keeper.Merge(new(HeavyKeeper[int])), ErrMerge)
+	require.ErrorIs(t, new(HeavyKeeper[int]).Merge(keeper), ErrMerge)
 }

@@ -15,7 +15,8 @@ import (
 // write. A cell whose count is 0 is free for any key, and for the key of its
 // fingerprint to grow, so that every fingerprint is a valid one.
 //
-// A saturated err stays saturated, and the cell bounds nothing from above.
+// A saturated err stays saturated, and the cell bounds nothing from above,
+// until all weights have faded far enough.
 type cell struct {
 	fingerprint uint32
 	count       uint32
@@ -166,7 +167,9 @@ func (r *rows) look(h, w uint64) view {
 			v.most = max(v.most, uint64(c.count)+w)
 			continue
 		}
-		v.most = max(v.most, uint64(c.err)+w)
+		if c.err != saturated { // which it stays
+			v.most = max(v.most, uint64(c.err)+w)
+		}
 		if r.owns(h, v.weakest) || c.count < v.weakest.count {
 			v.weakest = c
 		}
@@ -199,7 +202,7 @@ func (r *rows) bounds(h uint64) (lower, upper uint64) {
 
 // addSlowly gives weight w to the key with hash h. Counters saturate.
 func (r *rows) addSlowly(h, w uint64) {
-	w = min(w, saturated)
+	w = min(w, saturated+1) // more than any counter holds is still more
 	for i := range r.count {
 		c := r.at(h, i)
 		if r.owns(h, c) {
@@ -301,24 +304,32 @@ func (r *rows) liftOut(h uint64) (lower, upper uint64) {
 }
 
 // scale multiplies every weight by f: err rounded up and count down, so that
-// the bounds hold. A saturated err stays.
-func (r *rows) scale(f ratio) {
+// the bounds hold. A saturated err becomes all, if that is less: the weight of
+// all keys then.
+func (r *rows) scale(f ratio, all uint64) {
+	r.saturated = false
 	for i := range r.cells {
 		c := &r.cells[i]
 		count := uint32(f.down(uint64(c.count)))
 		if c.err != saturated {
 			main := f.up(uint64(c.count) + uint64(c.err))
 			c.err = uint32(min(main-uint64(count), saturated-1))
+		} else if all < saturated {
+			c.err = uint32(all)
+		} else {
+			r.saturated = true
 		}
 		c.count = count
 	}
 }
 
-// peak returns the largest main.
+// peak returns the largest main, saturated cells aside.
 func (r *rows) peak() uint64 {
 	most := uint64(0)
 	for i := range r.cells {
-		most = max(most, uint64(r.cells[i].count)+uint64(r.cells[i].err))
+		if c := &r.cells[i]; c.err != saturated {
+			most = max(most, uint64(c.count)+uint64(c.err))
+		}
 	}
 	return most
 }

@@ -264,29 +264,33 @@ func TestAddTellsWhatItFound(t *testing.T) {
 }
 
 func TestCountersSaturate(t *testing.T) {
+	weights := []uint64{5, 1 << 32, 1<<32 + 1, 1 << 48}
+	for _, w := range edges {
+		weights = append(weights, uint64(w))
+	}
 	for _, count := range edges {
 		for _, err := range edges {
-			for _, w := range append(edges, 5) {
+			for _, w := range weights {
 				name := fmt.Sprintf("count %d, err %d, weight %d", count, err, w)
-				main := min(uint64(count)+uint64(err)+uint64(w), math.MaxUint64)
+				main := min(uint64(count)+uint64(err)+w, math.MaxUint64)
 
 				owner := newRows(1, 1, 0)
 				owner.cells[0] = cell{7, count, err}
-				owner.addSlowly(7, uint64(w))
+				owner.addSlowly(7, w)
 				got := owner.cells[0]
 				require.GreaterOrEqual(t, got.count, count, name)
-				require.Equal(t, min(uint64(count)+uint64(w), saturated), uint64(got.count), name)
+				require.Equal(t, min(uint64(count)+w, saturated), uint64(got.count), name)
 				lower, upper := owner.bounds(7)
 				require.Equal(t, uint64(got.count), lower, name)
 				requireUpper(t, &owner, main, upper, name)
 
 				other := newRows(1, 1, 0)
 				other.cells[0] = cell{7, count, err}
-				other.addSlowly(8, uint64(w))
+				other.addSlowly(8, w)
 				require.Equal(t, count, other.cells[0].count, name)
 				lower, upper = other.bounds(8)
 				require.Zero(t, lower, name)
-				requireUpper(t, &other, uint64(err)+uint64(w), upper, name)
+				requireUpper(t, &other, uint64(err)+w, upper, name)
 			}
 		}
 	}
@@ -309,8 +313,8 @@ func TestSaturatedNeverRecovers(t *testing.T) {
 	require.True(t, r.saturated)
 	r.lift(8, 1000)
 	r.take(&r.cells[0], 8, 1000)
-	r.scale(ratio{1, 256})
-	r.scale(ratio{1, 1 << 20})
+	r.scale(ratio{1, 256}, math.MaxUint64)
+	r.scale(ratio{1, 1 << 20}, math.MaxUint64)
 	for _, h := range []uint64{7, 8, 9} {
 		_, upper := r.bounds(h)
 		require.Equal(t, uint64(math.MaxUint64), upper, "key %d", h)

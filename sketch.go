@@ -17,7 +17,7 @@ import (
 // key. It allocates nothing, once the tracked set has grown to its size, but the
 // copy of an admitted string; keys that hold interfaces take more.
 //
-// The zero value is not usable; see [NewSketch]. Most programs want a
+// The zero value is of no use but to UnmarshalBinary; see [NewSketch]. Most programs want a
 // HeavyKeeper. A Sketch is not safe for concurrent use, except for methods
 // that only read.
 type Sketch[K comparable] struct {
@@ -112,10 +112,11 @@ func (s *Sketch[K]) Add(key K) {
 // n. Nothing happens if n is 0. A key that does not equal itself is ignored and
 // counted in [Stats].
 //
-// Totals and tracked counts stop at 2^64-1, at 2^48 where weights fade. The cells of untracked keys stop at
-// 2^32-1: if weights are so large that even the K-th key is far beyond that
-// (bytes of traffic over months, say), newcomers enter only by single weights
-// of that size, so give larger units or let the counts fade.
+// Totals and tracked counts stop at 2^64-1, at 2^48 where weights fade. The
+// cells of untracked keys stop at 2^32-1: if weights are so large that even the
+// K-th key is far beyond that (bytes of traffic over months, say), newcomers
+// enter only by single weights of that size, so give larger units or let the
+// counts fade.
 func (s *Sketch[K]) AddN(key K, n uint32) { s.update(key, s.keys.hash(key), n) }
 
 // Update does what AddN does and returns the slot of key, which is constant
@@ -258,7 +259,8 @@ func (s *Sketch[K]) contest(c *cell, n uint32) (remain uint32) {
 
 // weigh notes the weight of an update that missed, for the mean of later ones.
 func (s *Sketch[K]) weigh(n uint32) {
-	s.quantum = 1 + s.excess/max(s.misses, 1)
+	// No mean weight is larger than a weight can be.
+	s.quantum = 1 + min(s.excess/max(s.misses, 1), math.MaxUint32)
 	s.misses++
 	s.excess = addSaturated(s.excess, uint64(n)-1)
 }
@@ -292,6 +294,11 @@ func (s *Sketch[K]) missHeavy(key K, h uint64, n uint32) (slot int, admitted boo
 // admit makes key tracked with its count in the rows, and extra beyond that,
 // which the rows do not have.
 func (s *Sketch[K]) admit(key K, h, extra uint64) (slot int) {
+	evictedHash := uint64(0)
+	if s.tracked.full() {
+		// Before anything changes: a Config.Hash may panic.
+		evictedHash = s.keys.hash(s.tracked.entries[s.tracked.least()].key)
+	}
 	e := entry[K]{key: s.keys.clone(key)}.plus(s.rows.liftOut(h)).plus(extra, extra)
 	s.admissions++
 	if !s.tracked.full() {
@@ -303,7 +310,7 @@ func (s *Sketch[K]) admit(key K, h, extra uint64) (slot int) {
 		evicted := s.tracked.entries[slot]
 		s.tracked.replace(e, h)
 		s.evictions++
-		s.writeBack(evicted.key, evicted.count)
+		s.writeBack(evictedHash, evicted.count)
 		if s.config.OnEvict != nil {
 			s.config.OnEvict(evicted.key)
 		}
@@ -314,11 +321,10 @@ func (s *Sketch[K]) admit(key K, h, extra uint64) (slot int) {
 	return slot
 }
 
-// writeBack returns the count of a key that has left the tracked set to the
-// rows.
-func (s *Sketch[K]) writeBack(key K, count uint64) {
-	h, unit := s.keys.hash(key), s.fading.unit
-	w := count
+// writeBack returns the count of a key that has left the tracked set, and has
+// hash h, to the rows.
+func (s *Sketch[K]) writeBack(h, count uint64) {
+	w, unit := count, s.fading.unit
 	for s.rows.look(h, addSaturated(w, s.fraction)).most >= saturated && s.shrink() {
 		w = ratio{s.fading.unit, unit}.down(count)
 	}
@@ -343,13 +349,16 @@ func (s *Sketch[K]) setBack(bits int) {
 
 // scale multiplies all stored weights by r.
 func (s *Sketch[K]) scale(r ratio) {
-	s.rows.scale(r)
+	// An entry lost less than one unit more, beyond r of what it had lost, and
+	// so did the sum of all weights.
+	s.fraction = r.up(s.fraction) + 1
+	if s.faded != math.MaxUint64 {
+		s.faded = r.down(s.faded)
+	}
+	s.rows.scale(r, addSaturated(s.faded, s.fraction))
 	if s.tracked.scale(r) {
 		s.inexact = true
 	}
-	// An entry lost less than one unit more, beyond r of what it had lost.
-	s.fraction = r.up(s.fraction) + 1
-	s.faded = r.down(s.faded)
 }
 
 // totals returns the weight of all updates, unfaded, and faded in units.
@@ -430,9 +439,10 @@ func (s *Sketch[K]) addChunk(chunk []K, hashes []uint64) {
 
 // Fade multiplies every weight by 1 - Alpha, for bounds as for counts. After t
 // fades an occurrence counts (1-Alpha)^t, to within one part in 200 or so; less
-// exactly where weights near 2^32 make cells take a coarser unit. Bounds are
-// of weights as they have faded. Callers fade on a clock. Nothing happens where Alpha is 0. O(1), but for O(Rows x
-// Width + K) once in about 5.5 / Alpha fades.
+// exactly for a while where weights near 2^32 make cells take a coarser unit.
+// Bounds are of weights as they have faded. Callers fade on a clock. Nothing
+// happens where Alpha is 0. O(1), but for O(Rows x Width + K) once in about
+// 5.5 / Alpha fades.
 func (s *Sketch[K]) Fade() {
 	if s.fading.alpha == 0 {
 		return
@@ -480,7 +490,8 @@ func (s *Sketch[K]) Contains(key K) bool {
 }
 
 // Top returns the n heaviest keys, K of them if n <= 0 or n > K, by descending
-// count and then ascending key. Keys that have faded to a count of 0 are left
+// count and then ascending key; keys that are neither numbers nor strings come
+// in an order of the process. Keys that have faded to a count of 0 are left
 // out. O(K log K).
 func (s *Sketch[K]) Top(n int) []Item[K] {
 	return s.AppendTop(make([]Item[K], 0, len(s.tracked.entries)), n)

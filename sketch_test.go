@@ -607,3 +607,56 @@ func TestExactEndsWithTheKeyAfterK(t *testing.T) {
 	}
 	require.False(t, s.Stats().Exact, "a fraction was lost")
 }
+
+// A burst of huge weights, which cells cannot hold, is forgotten like any other:
+// fading goes on in small steps, and bounds come back.
+func TestSaturatedCellsRecover(t *testing.T) {
+	s := must(NewSketch(Config[int]{K: 10, Alpha: 0.05}))
+	m := newModel[int]()
+	add := func(key int, n uint32) {
+		m.add(key, n)
+		s.AddN(key, n)
+	}
+	fade := func() {
+		m.fade(s)
+		s.Fade()
+	}
+	for i := range 45 {
+		add(i%15, math.MaxUint32)
+	}
+	require.True(t, s.Stats().Saturated)
+	for range 1000 {
+		for key := range 300 {
+			add(key, 1)
+		}
+		fade()
+		m.checkBounds(t, s)
+	}
+	require.False(t, s.Stats().Saturated)
+	require.GreaterOrEqual(t, s.fading.unit, uint64(firstUnit/2))
+	require.Less(t, s.Estimate(-1).Upper, uint64(6000), "a key that never came")
+	add(-2, 1<<20)
+	for range 20 {
+		before := float64(s.Estimate(-2).Count)
+		fade()
+		require.InEpsilon(t, 0.95, float64(s.Estimate(-2).Count)/before, 0.01)
+	}
+}
+
+// Nobody is lost to a Config.Hash that panics.
+func TestHashPanics(t *testing.T) {
+	angry := false
+	s := must(NewSketch(Config[int]{K: 1, Width: 1, Hash: func(key int) uint64 {
+		if angry && key == 1 {
+			panic("angry")
+		}
+		return uint64(key) << 32
+	}}))
+	s.AddN(1, 10)
+	s.AddN(2, 20)
+	angry = true
+	require.Panics(t, func() { s.AddN(3, 30) })
+	angry = false
+	require.Equal(t, Estimate{10, 10, 10}, s.Estimate(1))
+	checkShape(t, s)
+}

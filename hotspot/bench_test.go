@@ -182,7 +182,7 @@ func BenchmarkRules(b *testing.B) {
 }
 
 // BenchmarkScan scans windows of a million events; each scan publishes TopN
-// keys.
+// keys. It reports the memory of the default Source.
 func BenchmarkScan(b *testing.B) {
 	stream := ranks(1 << 20)
 	for _, topN := range []int{10, 100, 1000} {
@@ -198,6 +198,7 @@ func BenchmarkScan(b *testing.B) {
 				hot = min(hot, len(d.ScanAt(start.Add(30*time.Second-1)).Hot))
 			}
 			b.ReportMetric(float64(hot), "hot")
+			b.ReportMetric(float64(d.config.Source.(*window.HeavyKeeper[uint64]).Stats().Bytes), "source-bytes")
 		})
 	}
 }

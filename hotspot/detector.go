@@ -17,8 +17,8 @@ import (
 // MinStay at least. So a key at the edge does not flap.
 //
 // The zero value is not usable; see [New]. All methods are safe for concurrent
-// use. Scans wait for one another; updates and looks at the hot set wait for
-// neither scans nor [Detector.SetRules].
+// use. Scans wait for one another. Looks at the hot set wait for nothing, and
+// updates for no more than the Source's own reads have them wait.
 type Detector[K comparable] struct {
 	set    atomic.Pointer[Set[K]] // with the rules: an update sees both of one moment
 	tally  tally
@@ -83,7 +83,8 @@ func (d *Detector[K]) ObserveN(key K, n uint32) bool {
 }
 
 // ObserveAt is ObserveN at time t. A key is hot or not as of the latest scan,
-// whatever t is. In a Source without a window t is of no more account.
+// whatever t is. In a Source without a window, the time of the first update is
+// of account alone.
 func (d *Detector[K]) ObserveAt(t time.Time, key K, n uint32) bool {
 	v := d.set.Load().verdict(key)
 	d.tally.add(v, n)

@@ -24,11 +24,13 @@ type GroupConfig[K comparable] struct {
 	Config[K]
 
 	// NewSource, if not nil, returns the Source of a Detector, instead of
-	// Config.Source, which must be nil: each has its own.
+	// Config.Source, which must be nil: each has its own. It must not call the
+	// Group.
 	NewSource func(name string) (Source[K], error)
 
 	// Max is the most Detectors at a time. What the group can take is Max
-	// times what one takes. Default 1000.
+	// times what one takes, nearly all of it the Source's; BenchmarkScan
+	// reports that. Default 1000.
 	Max int
 
 	// Idle is how long a Detector may go without being asked for or observing
@@ -195,7 +197,8 @@ func (g *Group[K]) Scan(f func(name string, change Change[K])) { g.ScanAt(time.N
 
 // ScanAt scans one Detector after another as of time t, in the order of names,
 // calls f with the outcome of each if f is not nil, and then drops those that
-// have been idle. A Detector that is dropped reports no keys that left.
+// have been idle. A Detector that is dropped reports no keys that left. Scans
+// wait for one another, so f must not call Scan or ScanAt.
 func (g *Group[K]) ScanAt(t time.Time, f func(name string, change Change[K])) {
 	g.scanning.Lock()
 	defer g.scanning.Unlock()

@@ -13,6 +13,11 @@ import (
 // path, with one HTML page that loads nothing else, or with JSON if the query
 // has format=json or the request accepts application/json and not text/html.
 //
+// The page has a line for each hot key: rank, text, count with its bounds, rate,
+// share of traffic as a bar, a bar for each slot of the window, and how long it
+// has been hot; above them are Stats. Text that is not printable, or could be
+// taken for another, is quoted as in Go. It loads itself anew each slot.
+//
 // It only reads, but it shows keys, and a page takes O(TopN) Series of the
 // Source: it is for those who run the service, so do not expose it to others.
 func Handler[K comparable](d *Detector[K]) http.Handler {

@@ -35,7 +35,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"last":    func(list []bar) int { return len(list) - 1 },
 	"took":    func(s float64) time.Duration { return seconds(s).Round(10 * time.Microsecond) },
 	"seconds": func(s float64) time.Duration { return seconds(s).Round(100 * time.Millisecond) },
-	"bound":   func(x *uint64) string { return bound(x) },
+	"bound":   bound,
 	"ago":     ago,
 	"width":   func(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) },
 }).Parse(pageHTML))
@@ -44,8 +44,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 type page struct {
 	Style    template.CSS
 	Refresh  int    // seconds; 0: never
-	Here     string // link to this page, the query only
-	Toggle   string // link that stops or starts the refreshing
+	Toggle   string // link, as a query alone, that stops or starts the refreshing
 	JSON     string // link to the JSON form
 	Detector *detectorReport
 	Group    *groupReport
@@ -70,7 +69,7 @@ func newPage(report any, query url.Values) *page {
 		}
 		return "?" + q.Encode()
 	}
-	p.Here, p.Toggle, p.JSON = link("", ""), link("", ""), link("format", "json")
+	p.Toggle, p.JSON = link("", ""), link("format", "json")
 	if !query.Has("pause") {
 		p.Refresh = int(math.Ceil(min(max(slot, 1), 3600)))
 		p.Toggle = link("pause", "1")

@@ -40,6 +40,7 @@ func TestMatch(t *testing.T) {
 		{Glob, `\*\?\[`, "*?[", `a?[ \*?[`},
 		{Glob, "*a*b*c*", "abc xaxbxcx aabbcc", "acb ab ~"},
 		{Glob, "**", "~ ab", ""},
+		{Glob, "*aa?b", "aaaéb aaéb", "aab aaéa"}, // starts again by the size of what it leaves
 		{Glob, "a**b", "ab axb", "a b"},
 		{Glob, "", "~", "a"},
 		{Regexp, "^v[0-9]+$", "v1 v22", "v 1 xv1 v1x"},
@@ -359,4 +360,28 @@ func TestRuleWindow(t *testing.T) {
 func TestNames(t *testing.T) {
 	require.Equal(t, "Detect Allow Deny unknown (3)", fmt.Sprint(Detect, Allow, Deny, Action(3)))
 	require.Equal(t, "Exact Prefix Suffix Contains Glob Regexp unknown (-1)", fmt.Sprint(Exact, Prefix, Suffix, Contains, Glob, Regexp, Match(-1)))
+}
+
+// What is remembered of one key is not taken for another's, though they share a
+// word.
+func TestVerdicts(t *testing.T) {
+	v := new(verdicts)
+	require.Zero(t, v.find(0), "nothing is remembered")
+	v.note(4, denied)
+	require.Equal(t, denied, v.find(4))
+	require.Equal(t, denied, v.find(4|3), "the same 62 bits")
+	require.Zero(t, v.find(8))
+	v.note(8, cold)
+	require.Equal(t, cold, v.find(8))
+	require.Zero(t, v.find(4), "its place was taken")
+	v.note(^uint64(0), allowed)
+	require.Equal(t, allowed, v.find(^uint64(0)))
+
+	// Twice as many keys as there are words, and none of them is mistaken.
+	d := must(t, Config[int]{Threshold: 1, Rules: []Rule{{Action: Allow, Match: Suffix, Pattern: "3"}}})
+	for range 2 {
+		for key := range 2 << verdictBits {
+			require.Equal(t, key%10 == 3, d.Hot(key), "%d", key)
+		}
+	}
 }

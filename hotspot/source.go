@@ -124,9 +124,10 @@ func (r *reader[K]) recent(t time.Time, key K, slots int, all heavykeeper.Estima
 	series := r.window.SeriesAt(t, key)
 	first := max(len(series)-slots, 0)
 	recent, older := sum(series[first:]), sum(series[:first])
-	e := heavykeeper.Estimate{Count: recent, Lower: recent, Upper: all.Upper}
-	if e.Upper-older <= e.Upper && e.Upper != unbounded {
-		e.Upper = max(e.Upper-older, recent)
+	e := heavykeeper.Estimate{Count: recent, Lower: recent, Upper: unbounded}
+	if all.Upper != unbounded {
+		// The series was read later, and may have more than all.
+		e.Upper = max(all.Upper, recent+older) - older
 	}
 	return e
 }

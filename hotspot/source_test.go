@@ -156,3 +156,30 @@ func TestAllTimeNow(t *testing.T) {
 		require.True(t, d.Hot("a"))
 	})
 }
+
+// seriesSource is a window that knows one series.
+type seriesSource struct {
+	Window[string]
+	series []uint64
+}
+
+func (s seriesSource) SeriesAt(time.Time, string) []uint64 { return s.series }
+
+// What is known of the latest slots: the occurrences in older ones are none of
+// them, and those that may have been in any slot may have been in these.
+func TestRecent(t *testing.T) {
+	r := reader[string]{window: seriesSource{series: []uint64{1, 2, 4, 8}}}
+	for _, test := range []struct {
+		slots       int
+		upper       uint64 // of the whole window
+		lower, want uint64
+	}{
+		{1, 15, 8, 8}, {2, 15, 12, 12}, {4, 15, 15, 15}, {9, 15, 15, 15},
+		{1, 20, 8, 13}, {3, 20, 14, 19}, {4, 20, 15, 20},
+		{1, unbounded, 8, unbounded}, {4, unbounded, 15, unbounded},
+		{2, 3, 12, 12}, {2, 2, 12, 12}, // the series was read later, and has more
+	} {
+		got := r.recent(start, "", test.slots, heavykeeper.Estimate{Upper: test.upper})
+		require.Equal(t, heavykeeper.Estimate{Count: test.lower, Lower: test.lower, Upper: test.want}, got, "%+v", test)
+	}
+}

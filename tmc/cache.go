@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,22 +195,23 @@ func (c *Cache) Flush() {
 	c.local.flush()
 }
 
+// ownKeys begins the keys that the parts of tmc keep in Redis by default. They
+// are written by servers, which tell nobody.
+const ownKeys = "tmc:{"
+
 // mayServe reports whether Options.Local lets key be served.
 func (c *Cache) mayServe(key string) bool {
-	return c.options.Local == nil || c.options.Local(key)
+	return !strings.HasPrefix(key, ownKeys) && (c.options.Local == nil || c.options.Local(key))
 }
 
-// observe counts a read of key and reports whether it is hot.
+// observe counts a read of key and reports whether it is hot. If it is, the
+// caller counts a hit or a miss.
 func (c *Cache) observe(key string) bool {
-	c.counts.reads.add(1)
-	if !c.mayServe(key) || !c.settings.Load().enabled {
-		return false
+	if c.mayServe(key) && c.settings.Load().enabled && c.detector.observe(key) {
+		return true
 	}
-	if !c.detector.observe(key) {
-		return false
-	}
-	c.counts.hot.add(1)
-	return true
+	c.counts.cold.add(1)
+	return false
 }
 
 // writing is what a command writes.

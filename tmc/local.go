@@ -60,6 +60,7 @@ type local struct {
 	flushing   atomic.Int64 // flushes by this node that are under way
 	freshUntil atomic.Int64 // time on the clock from which nothing may be served, for lack of news
 	maxValue   atomic.Int64 // bytes
+	latest     atomic.Int64 // time on the clock that was read last, or nearly
 
 	mu    sync.Mutex
 	last  uint64 // latest epoch that was not 0
@@ -76,6 +77,7 @@ func newLocal(bytes, maxValue int64) (*local, error) {
 		}),
 		// Deletions call nobody, so what otter would start a goroutine for is short.
 		Executor: func(f func()) { f() },
+		Clock:    (*coarse)(l),
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +91,25 @@ func newLocal(bytes, maxValue int64) (*local, error) {
 // forever is later than any time on the clock.
 const forever = time.Duration(1<<63 - 1)
 
-func (l *local) now() time.Duration { return time.Since(l.start) }
+// now returns the time on the clock of l.
+func (l *local) now() time.Duration {
+	now := time.Since(l.start)
+	if now-time.Duration(l.latest.Load()) > time.Millisecond {
+		l.latest.Store(int64(now))
+	}
+	return now
+}
+
+// coarse is the clock that otter sees. Reading the time is a good part of what a
+// local read costs, and otter needs it only to free what has expired, so it
+// gets the time that l has read last, less a millisecond at most.
+type coarse local
+
+// NowNano returns the time on the clock of l.
+func (c *coarse) NowNano() int64 { return c.latest.Load() }
+
+// Tick returns the channel of a ticker.
+func (c *coarse) Tick(d time.Duration) <-chan time.Time { return time.NewTicker(d).C }
 
 func (c *copied) size(p place) int64 {
 	n := overhead + len(p.key) + len(p.field) + len(c.text)

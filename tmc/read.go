@@ -29,7 +29,9 @@ func (c *Cache) wanted(cmd redis.Cmder, k kind) (w want, ok bool) {
 			return w, false
 		}
 	}
-	hot := c.observe(w.place.key)
+	if !c.observe(w.place.key) {
+		return w, false
+	}
 	switch cmd.(type) {
 	case *redis.StringCmd:
 		ok = k != fields
@@ -40,7 +42,10 @@ func (c *Cache) wanted(cmd redis.Cmder, k kind) (w want, ok bool) {
 	default:
 		ok = false
 	}
-	return w, ok && hot
+	if !ok {
+		c.counts.misses.add(1)
+	}
+	return w, ok
 }
 
 // read carries out GET, HGET or HGETALL.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
 )
 
 // attach returns a client of a new miniredis, with a Cache for which all keys
@@ -59,7 +62,7 @@ func see(cmd redis.Cmder) got {
 }
 
 // commandsFor draws a command, as a caller would make it.
-func drawCommand(ctx context.Context, random *rand.Rand) func(redis.Cmdable) redis.Cmder {
+func drawCommand(ctx context.Context, random *rand.Rand, more bool) func(redis.Cmdable) redis.Cmder {
 	key := func() string { return fmt.Sprint("{k}", random.IntN(6)) }
 	name := func() string { return fmt.Sprint("f", random.IntN(3)) }
 	value := fmt.Sprint("v", random.IntN(1000))
@@ -111,8 +114,74 @@ func drawCommand(ctx context.Context, random *rand.Rand) func(redis.Cmdable) red
 	if random.IntN(60) == 0 {
 		return func(c redis.Cmdable) redis.Cmder { return c.FlushDB(ctx) }
 	}
+	if more && random.IntN(2) == 0 {
+		lines := moreCommands
+		line := lines[random.IntN(len(lines))]
+		args := split(strings.NewReplacer("K", k, "L", l, "F", f, "V", value).Replace(line))
+		return func(c redis.Cmdable) redis.Cmder { return do(ctx, c, args...) }
+	}
 	return list[random.IntN(len(list))]
 }
+
+// moreCommands are those that miniredis has not, or not in full. K and L stand
+// for keys, F for a field and V for a value.
+var moreCommands = strings.Split(`getex K ex 100
+getex K persist
+psetex K 100000 V
+setnx K V
+msetnx K V L V
+incrbyfloat K 1.5
+decrby K 3
+setbit K 3 1
+bitfield K set u8 0 65
+bitop or K L K
+pfadd K V
+pfmerge K L
+hincrby K F 2
+hsetnx K F V
+hmset K F V
+renamenx K L
+copy K L
+move K 1
+persist K
+pexpire K 100000
+expireat K 1
+restore K 0 x
+lmove K L left right
+rpoplpush K L
+blmove K L left right 0.01
+blpop K L 0.01
+lmpop 2 K L left
+blmpop 0.01 1 K left
+linsert K before V x
+ltrim K 0 1
+lset K 0 V
+smove K L V
+spop K
+sinterstore K L K
+zadd K 1 V
+zincrby K 1 V
+zpopmin K
+zrangestore K L 0 -1
+zunionstore K 2 K L
+bzpopmin K 0.01
+zmpop 1 K min
+sort K by nosort store L
+geoadd K 1 2 V
+geosearchstore K L fromlonlat 1 2 byradius 10 km
+xadd K 1-* F V
+xtrim K maxlen 1
+xgroup create K g 0 mkstream
+xreadgroup group g c streams K 0
+eval return(redis.call('DEL',KEYS[1],KEYS[2])) 2 K L
+eval return(redis.call('HSET',KEYS[1],'f0','V')) 1 K
+eval_ro return(redis.call('TYPE',KEYS[1])) 1 K
+unlink K L
+touch K
+object encoding K
+getdel K
+swapdb 0 1
+flushall`, "\n")
 
 // do is Do, which is not in Cmdable.
 func do(ctx context.Context, c redis.Cmdable, args ...any) redis.Cmder {
@@ -183,33 +252,49 @@ func carryOut(ctx context.Context, client *redis.Client, way int, draw []func(re
 func TestSameReplies(t *testing.T) {
 	for _, options := range []Options{{}, {Absent: true}, {IgnoreExpiry: true}, {CacheBytes: 64 << 10, ValueBytes: 330}} {
 		t.Run(fmt.Sprintf("absent=%t/expiry=%t/values=%d", options.Absent, !options.IgnoreExpiry, options.ValueBytes), func(t *testing.T) {
-			server := miniredis.RunT(t)
-			plain := redis.NewClient(&redis.Options{Addr: server.Addr()})
+			plain := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 			defer plain.Close()
 			attached, cache, _ := attach(t, options)
-			ctx := t.Context()
-			random := rand.New(rand.NewPCG(5, 6))
-			rounds := 3000
-			if testing.Short() {
-				rounds = 300
-			}
-			for round := range rounds {
-				draw := make([]func(redis.Cmdable) redis.Cmder, 1+random.IntN(4))
-				for i := range draw {
-					draw[i] = drawCommand(ctx, random)
-				}
-				way := random.IntN(10)
-				want, got := carryOut(ctx, plain, way, draw), carryOut(ctx, attached, way, draw)
-				if !reflect.DeepEqual(got, want) {
-					t.Fatalf("round %d, way %d: got\n%+v\nwant\n%+v", round, way, got, want)
-				}
-			}
-			s := cache.Stats()
-			t.Logf("%d reads, %d of them served locally", s.Reads, s.Hits)
-			if s.Hits < s.Reads/20 {
-				t.Errorf("%d of %d reads were served locally: the test tests little", s.Hits, s.Reads)
-			}
+			compare(t, plain, attached, cache, false)
 		})
+	}
+}
+
+// TestSameRepliesOfRedis does so with Redis and with more commands.
+func TestSameRepliesOfRedis(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip(err)
+	}
+	for _, absent := range []bool{false, true} {
+		t.Run(fmt.Sprint("absent=", absent), func(t *testing.T) {
+			attached, cache := attachTo(t, testserver.Redis(t).Addr, Options{Absent: absent})
+			compare(t, testserver.Redis(t).Client(), attached, cache, true)
+		})
+	}
+}
+
+func compare(t *testing.T, plain, attached *redis.Client, cache *Cache, more bool) {
+	ctx := t.Context()
+	random := rand.New(rand.NewPCG(5, 6))
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	for round := range rounds {
+		draw := make([]func(redis.Cmdable) redis.Cmder, 1+random.IntN(4))
+		for i := range draw {
+			draw[i] = drawCommand(ctx, random, more)
+		}
+		way := random.IntN(10)
+		want, got := carryOut(ctx, plain, way, draw), carryOut(ctx, attached, way, draw)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("round %d, way %d: got\n%+v\nwant\n%+v", round, way, got, want)
+		}
+	}
+	s := cache.Stats()
+	t.Logf("%d reads, %d of them served locally", s.Reads, s.Hits)
+	if s.Hits < s.Reads/20 {
+		t.Errorf("%d of %d reads were served locally: the test tests little", s.Hits, s.Reads)
 	}
 }
 

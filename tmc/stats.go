@@ -4,9 +4,9 @@ import "time"
 
 // counts are the counters of a Cache.
 type counts struct {
-	reads, hot, hits, misses tally
-	kept, unkept             tally
-	written, heard, flushes  tally
+	cold, hits, misses      tally // of reads: of keys that are not hot, and of those that are
+	kept, unkept            tally
+	written, heard, flushes tally
 }
 
 // Stats tells what a Cache has done since it was attached, and how it is.
@@ -73,13 +73,13 @@ func (s Stats) HitRate() float64 {
 func (c *Cache) Stats() Stats {
 	n := &c.counts
 	s := Stats{
-		// In this order, so that none is more than the one that it is a part of.
-		Misses: n.misses.load(), Hits: n.hits.load(), Hot: n.hot.load(), Reads: n.reads.load(),
-		Kept: n.kept.load(), Unkept: n.unkept.load(),
+		Hits: n.hits.load(), Misses: n.misses.load(), Kept: n.kept.load(), Unkept: n.unkept.load(),
 		Written: n.written.load(), Heard: n.heard.load(), Flushes: n.flushes.load(),
 		Copies: c.local.cache.EstimatedSize(), Bytes: c.local.cache.WeightedSize(),
 		HotKeys: c.detector.len(), Serving: c.local.serves(), Bound: c.staleness(),
 	}
+	s.Hot = s.Hits + s.Misses
+	s.Reads = s.Hot + n.cold.load()
 	c.state.mu.Lock()
 	s.Up, s.Losses = c.state.up, c.state.losses
 	c.state.mu.Unlock()

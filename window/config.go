@@ -21,6 +21,8 @@ const (
 )
 
 const (
+	defaultRows       = 4
+	defaultBase       = 1.08
 	defaultSlots      = 10
 	defaultSlot       = 3 * time.Second
 	candidatesPerKey  = 4
@@ -81,6 +83,12 @@ func (c Config[K]) resolve() (Config[K], error) {
 	if c.Slot == 0 {
 		c.Slot = defaultSlot
 	}
+	if c.Rows == 0 {
+		c.Rows = defaultRows
+	}
+	if c.Base == 0 {
+		c.Base = defaultBase
+	}
 	if c.Candidates == 0 {
 		c.Candidates = candidatesPerKey * c.K
 	}
@@ -136,7 +144,15 @@ func (c Config[K]) alpha() float64 {
 	if c.Slots == 1 {
 		return 0 // each turn empties the window
 	}
-	return -math.Expm1(-2 / float64(c.Slots))
+	// Rounded, for Expm1 is not the same to the last bit on all machines, and
+	// what is encoded on one must fit another: TestAlphaIsPortable.
+	return float64(float32(-math.Expm1(-2 / float64(c.Slots))))
+}
+
+// newKeys returns a sketch that counts nothing but knows keys.
+func (c Config[K]) newKeys() (*heavykeeper.Sketch[K], error) {
+	c.Candidates, c.Rows, c.Width = 1, 1, 1
+	return c.newSketch()
 }
 
 // newSketch returns a sketch that tracks Candidates keys, or one more.

@@ -44,7 +44,7 @@ type carried struct {
 	at           uint32 // ring position of the slot of the admission
 }
 
-// init makes a new counter of c.
+// init makes a new counter of c, of a sketch that has no other.
 func (c *counter[K]) init(sketch *heavykeeper.Sketch[K], slots int, alpha float64) {
 	stride := sketch.Slots()
 	*c = counter[K]{
@@ -57,13 +57,14 @@ func (c *counter[K]) init(sketch *heavykeeper.Sketch[K], slots int, alpha float6
 		weights: make([]float64, slots),
 		before:  make([]carried, stride),
 	}
-	c.empty()
+	c.clearRing()
 }
 
 // reset forgets everything.
 func (c *counter[K]) reset() {
 	c.empty()
 	c.started, c.first = false, time.Time{}
+	c.wheel, c.oldest = wheel{size: c.wheel.size}, 0
 	c.from, c.to = 0, 0
 	c.past = heavykeeper.Stats{}
 	c.late, c.tooLate, c.turns = 0, 0, 0
@@ -72,6 +73,11 @@ func (c *counter[K]) reset() {
 // empty forgets all keys.
 func (c *counter[K]) empty() {
 	c.sketch.Reset()
+	c.clearRing()
+}
+
+// clearRing forgets all that is known by ring position.
+func (c *counter[K]) clearRing() {
 	clear(c.counts)
 	clear(c.totals)
 	clear(c.before)

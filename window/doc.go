@@ -32,6 +32,17 @@
 // of an object-relational mapper 9 K candidates in 128 KB give 98 of 100, and
 // 5 K in 64 KB give 94. TestAccuracy measures these.
 //
+// # Saving
+//
+// MarshalBinary and UnmarshalBinary save a window and restore it, in the same
+// process or another; time goes on meanwhile. The package example of
+// heavykeeper's MarshalBinary writes a file in a way that survives a crash.
+//
+// # Security
+//
+// Config.Hash takes heavykeeper.KeyedHash and heavykeeper.SipHash, for keys that
+// an adversary may choose; see package heavykeeper.
+//
 // # Testing
 //
 // As time is a parameter, tests need no clock: see [HeavyKeeper.AddAt]. The

@@ -244,32 +244,3 @@ func TestRandomProgramsKeepBounds(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) { p.run(t, r) })
 	}
 }
-
-// FuzzPrograms reads a program of three bytes an event: a step in time, back
-// where it is negative, a key, and a weight.
-func FuzzPrograms(f *testing.F) {
-	f.Add([]byte{0, 1, 1, 1, 1, 1, 0, 2, 5, 9, 1, 1, 0xff, 1, 1, 127, 3, 255}, uint8(4), uint8(0))
-	f.Add([]byte{0, 1, 1, 128, 1, 1, 4, 1, 2, 4, 2, 3, 4, 3, 3, 4, 4, 1}, uint8(0), uint8(1))
-	f.Add([]byte{3, 1, 1, 3, 2, 1, 3, 3, 1, 3, 4, 1, 3, 1, 1, 3, 2, 1, 3, 3, 1}, uint8(9), uint8(2))
-	f.Fuzz(func(t *testing.T, events []byte, slots, width uint8) {
-		h, err := New(Config[int]{K: 2, Candidates: 3, Width: 1 + int(width)%8, Slots: 1 + int(slots)%16, Stripes: 1, Slot: 4})
-		require.NoError(t, err)
-		m := newModel(h.config.Slots, 1)
-		at := epoch
-		for ; len(events) >= 3; events = events[3:] {
-			at = at.Add(time.Duration(int8(events[0])))
-			key, n := int(events[1]), uint32(events[2])
-			if n > 250 {
-				n = math.MaxUint32 - 255 + n
-			}
-			h.AddAt(at, key, n)
-			if n == 0 {
-				continue
-			}
-			slot, _ := floorDiv(at.UnixNano(), 4)
-			m.add(0, slot, key, n)
-			m.check(t, h, at, m.latest())
-			checkTop(t, h, at)
-		}
-	})
-}

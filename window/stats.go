@@ -6,44 +6,48 @@ import (
 	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
 )
 
-// Stats describes the state of a HeavyKeeper. Weights are in occurrences.
+// Stats describes the state of a HeavyKeeper. Weights are in occurrences. In
+// JSON, names are in snake case.
 type Stats struct {
 	// Total is the weight of all updates since the start or the last Reset
 	// that were counted: all but TooLate. Weight is what of it the window
 	// holds, the measure of all counts.
-	Total, Weight uint64
+	Total  uint64 `json:"total"`
+	Weight uint64 `json:"weight"`
 
 	// Late is the weight of updates in slots before the current one. TooLate
 	// is that of updates in slots that had left the window: they are in none
 	// of the other totals. Each stripe judges by the latest slot that it has
 	// seen itself.
-	Late, TooLate uint64
+	Late    uint64 `json:"late"`
+	TooLate uint64 `json:"too_late"`
 
 	// Turns is how often a stripe moved on to a later slot; however many
 	// slots it passed over, it turned once.
-	Turns uint64
+	Turns uint64 `json:"turns"`
 
 	// Slot is the current slot: it covers [Slot, Slot+1) x Config.Slot since
 	// 1970. It is 0 before the first update.
-	Slot int64
+	Slot int64 `json:"slot"`
 
 	// Tracked is the number of keys whose slots are counted.
-	Tracked int
+	Tracked int `json:"tracked"`
 
 	// Admissions and Evictions count how often a key entered and left the
 	// tracked set of a stripe.
-	Admissions, Evictions uint64
+	Admissions uint64 `json:"admissions"`
+	Evictions  uint64 `json:"evictions"`
 
 	// Ignored is the number of updates of keys that do not equal themselves.
-	Ignored uint64
+	Ignored uint64 `json:"ignored"`
 
 	// Saturated tells that some cell of a sketch has reached the end of its
 	// counters and gives no upper bound any more.
-	Saturated bool
+	Saturated bool `json:"saturated"`
 
 	// Bytes is the memory in use: sketches with their keys, slot counts, and
 	// the object itself.
-	Bytes int
+	Bytes int `json:"bytes"`
 }
 
 // Stats returns the totals of all stripes, as of the latest update: time that

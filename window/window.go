@@ -70,9 +70,7 @@ func New[K comparable](config Config[K]) (*HeavyKeeper[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	small := config
-	small.Candidates, small.Rows, small.Width = 1, 1, 1
-	keys, err := small.newSketch()
+	keys, err := config.newKeys()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +143,14 @@ func (h *HeavyKeeper[K]) update(t time.Time, since time.Duration, key K, hash ui
 func (h *HeavyKeeper[K]) count(c *counter[K], t time.Time, since time.Duration, key K, hash uint64, n uint32) {
 	if since >= c.from && since < c.to {
 		c.add(c.wheel.at, key, hash, n)
-	} else if at, ok := h.enter(c, t, since, n); ok {
+		return
+	}
+	// A key that is ignored moves no time.
+	at, ok := 0, !c.sketch.Valid(key)
+	if !ok {
+		at, ok = h.enter(c, t, since, n)
+	}
+	if ok {
 		c.add(at, key, hash, n)
 	}
 }
@@ -174,15 +179,22 @@ func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, h
 	p := h.stripes.Lock()
 	defer h.stripes.Unlock(p)
 	c := &p.Value
-	at := c.wheel.at
-	if since < c.from || since >= c.to {
-		var ok bool
-		if at, ok = h.enter(c, t, since, uint32(len(chunk))); !ok {
-			return
+	at, ok := c.wheel.at, since >= c.from && since < c.to
+	if !ok {
+		valid := uint32(0)
+		for _, key := range chunk {
+			if c.sketch.Valid(key) {
+				valid++
+			}
+		}
+		if valid > 0 {
+			at, ok = h.enter(c, t, since, valid)
 		}
 	}
 	for i, key := range chunk {
-		c.add(at, key, hashes[i], 1)
+		if ok || !c.sketch.Valid(key) {
+			c.add(at, key, hashes[i], 1)
+		}
 	}
 }
 
@@ -209,7 +221,12 @@ func (h *HeavyKeeper[K]) Reset() {
 	for _, c := range h.stripes.Locked() {
 		c.reset()
 	}
-	// Only now does no stripe stand where it was, to raise latest again.
+	h.restart()
+}
+
+// restart sets latest after stripes have been set back. Only when all have,
+// does none stand where it was, to raise latest again.
+func (h *HeavyKeeper[K]) restart() {
 	h.latest.Store(none)
 	for _, c := range h.stripes.Locked() {
 		if c.started {

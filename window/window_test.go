@@ -354,6 +354,13 @@ func TestUnusualKeys(t *testing.T) {
 	require.Equal(t, []uint64{2, 1, 1}, []uint64{s.Ignored, s.Total, s.Weight})
 	require.Zero(t, f.EstimateAt(at, math.NaN()))
 	require.Len(t, f.TopAt(at, 0), 1)
+	before := f.Stats()
+	later := at.Add(time.Hour)
+	f.AddAt(later, math.NaN(), 3)
+	f.AddBatchAt(later, []float64{math.NaN(), math.NaN()})
+	f.AddBatchAt(at.Add(-time.Hour), []float64{math.NaN(), 2})
+	before.Ignored, before.TooLate = 6, 1
+	require.Equal(t, before, f.Stats(), "time has moved")
 	a := must(t, Config[any]{K: 10, Stripes: 1})
 	a.AddAt(at, []int{}, 1)
 	a.AddAt(at, "x", 1)

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+// Exit statuses. A signal adds its number to statusSignal, as in a shell.
+const (
+	statusOK     = 0
+	statusFailed = 1
+	statusUsage  = 2
+	statusSignal = 128
+	statusPipe   = statusSignal + 13 // SIGPIPE
+)
+
+// process is what the program has of the world.
+type process struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	signals        <-chan os.Signal // what ends the program early
+	unhandle       func()           // lets the next signal kill it
+	terminal       func(w any) (size, bool)
+}
+
+func main() {
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) { // as nohup and shells in the background do
+			signal.Notify(signals, s)
+		}
+	}
+	p := process{
+		stdin:    os.Stdin,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		signals:  signals,
+		unhandle: func() { signal.Reset() },
+		terminal: terminalOf,
+	}
+	os.Exit(p.run(os.Args[1:]))
+}
+
+// run does what the arguments say and returns the exit status.
+func (p *process) run(args []string) int {
+	o, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err = io.WriteString(p.stdout, manual)
+		return p.fail(err)
+	case err != nil:
+		return p.refuse(err)
+	case o.version:
+		_, err = fmt.Fprintln(p.stdout, "hotkeys", version())
+		return p.fail(err)
+	case o.merge:
+		return p.merge(o)
+	}
+	return p.count(o)
+}
+
+// refuse says what is wrong with the arguments.
+func (p *process) refuse(err error) int {
+	fmt.Fprintf(p.stderr, "hotkeys: %v\nusage: %s\nTry 'hotkeys -h'.\n", err, synopsis)
+	return statusUsage
+}
+
+// fail says what went wrong, if anything did, and returns the exit status for
+// it. That nobody reads the output any more is no news to the user.
+func (p *process) fail(err error) int {
+	switch {
+	case err == nil:
+		return statusOK
+	case errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe):
+		return statusPipe
+	}
+	p.complain(err)
+	return statusFailed
+}
+
+func (p *process) complain(err error) { fmt.Fprintf(p.stderr, "hotkeys: %v\n", err) }
+
+// version is what the go command has recorded of the build.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(unknown version)"
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/heavykeeper-go/heavykeeper"
+)
+
+// maxSketch is the size of the largest file that is taken for a sketch.
+const maxSketch = 1 << 30
+
+// readSketch returns the sketch in a file.
+func readSketch(name string) (*heavykeeper.HeavyKeeper[string], error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSketch+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxSketch {
+		return nil, fmt.Errorf("%s: more than %d bytes: not a sketch of -save", name, maxSketch)
+	}
+	h := new(heavykeeper.HeavyKeeper[string])
+	if err := h.UnmarshalBinary(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return h, nil
+}
+
+// writeSketch writes a sketch to a file: all of it, or else the file remains
+// what it was.
+func writeSketch(name string, h *heavykeeper.HeavyKeeper[string]) error {
+	data, err := h.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	if len(data) > maxSketch {
+		return fmt.Errorf("%s: the sketch has %d bytes, more than the %d that -load reads", name, len(data), maxSketch)
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return writeInto(name, os.O_WRONLY, data) // a pipe or device cannot be replaced
+	}
+	part := name + "." + strconv.Itoa(os.Getpid()) + ".part"
+	err = writeInto(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, data)
+	if err == nil {
+		err = os.Rename(part, name)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		os.Remove(part)
+	}
+	return err
+}
+
+func writeInto(name string, mode int, data []byte) error {
+	f, err := os.OpenFile(name, mode, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if mode&os.O_CREATE != 0 && err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
