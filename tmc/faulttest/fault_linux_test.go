@@ -403,7 +403,10 @@ func (s *system) play(f fault, lasts time.Duration) string {
 	lost, note := int64(account.lost-last.lost), fmt.Sprint(uncounted)
 	switch {
 	case f.forgets:
-		lost, note = int64(account.lost), "-"
+		note = "-"
+		if lost < 0 { // servers count from 0 again
+			lost = int64(account.lost)
+		}
 	case uncounted > 0 && lost == 0:
 		s.t.Errorf("%s: %d reads are not counted, and not told of as dropped, and no report as lost", f.name, uncounted)
 	case f.loses && lost == 0:

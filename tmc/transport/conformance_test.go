@@ -210,7 +210,6 @@ type server struct {
 	dropped int
 	parts   int
 	fail    error
-	calls   int
 }
 
 func serve(t *testing.T, c consumer) *server {
