@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestRun plays a short sale in both modes, in which no read may be too stale.
+func TestRun(t *testing.T) {
+	for _, mode := range []string{"embedded", "cluster"} {
+		t.Run(mode, func(t *testing.T) {
+			var out, problems bytes.Buffer
+			args := strings.Fields("-rate 1000 -workers 4 -nodes 2 -keys 500 -top 50 -change 50ms -off 500ms -calm 2s -rise 500ms -sale 2s -mode " + mode)
+			if status := run(t.Context(), args, &out, &problems); status != 0 {
+				t.Errorf("got status %d, %s; want 0", status, &problems)
+			}
+			for _, want := range []string{
+				`(?m)^ +\d+  sale .*%`,
+				`hot after crossing the threshold, by node:  [0-9.]+ s  [0-9.]+ s\n`,
+				`served locally in the sale: [1-9][0-9.]*% of all reads, [1-9]`,
+				`stale for longer than 2s: 0; on the node that wrote: 0\n$`,
+			} {
+				if !regexp.MustCompile(want).Match(out.Bytes()) {
+					t.Errorf("got\n%s\nwant %q in it", &out, want)
+				}
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for _, args := range []string{
+		"-mode x", "-transport x", "-transport redis", "-nodes 0", "-workers 0", "-rate 0", "-rate NaN", "-share 0", "-share 1.1",
+		"-keys 0", "-skew 1", "-top 0", "-change 0s", "-sale 0s", "-off -1s", "more", "-unknown",
+	} {
+		var out, problems bytes.Buffer
+		if status := run(t.Context(), strings.Fields(args), &out, &problems); status != 2 || problems.Len() == 0 {
+			t.Errorf("%s: got status %d, %q; want 2 and a reason", args, status, &problems)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	a, b := &node{}, &node{}
+	j := newJudge(time.Hour)
+	before := time.Now()
+	j.read("k", a, before, 0)
+	if got := j.next("k"); got != 1 {
+		t.Fatalf("got version %d, want 1", got)
+	}
+	j.written("k", a)
+	j.next("k")
+	j.written("k", b)
+	after := time.Now().Add(time.Minute)
+	for _, test := range []struct {
+		n                  *node
+		start              time.Time
+		version            int
+		stale, own, beyond uint64
+	}{
+		{a, before, 0, 0, 0, 0},
+		{a, after, 2, 0, 0, 0},
+		{a, after, 1, 1, 0, 0},
+		{a, after, 0, 1, 1, 0},
+		{b, after, 1, 1, 1, 0},
+		{a, after.Add(2 * time.Hour), 1, 1, 0, 1},
+	} {
+		j.stale.Store(0)
+		j.own.Store(0)
+		j.beyond.Store(0)
+		j.read("k", test.n, test.start, test.version)
+		if j.stale.Load() != test.stale || j.own.Load() != test.own || j.beyond.Load() != test.beyond {
+			t.Errorf("version %d: got %d stale, %d own, %d beyond; want %d, %d, %d", test.version,
+				j.stale.Load(), j.own.Load(), j.beyond.Load(), test.stale, test.own, test.beyond)
+		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	last := -1
+	for _, n := range []uint64{0, 1, 15, 16, 17, 31, 32, 33, 100, 1000, 1 << 20, 1<<20 + 1<<16, math.MaxInt64} {
+		i := bucket(n)
+		if i < last || uint64(least(i)) > n || i+1 < 1024 && n < math.MaxInt64 && uint64(least(i+1)) <= n {
+			t.Errorf("%d: got bucket %d, from %d to %d", n, i, least(i), least(i+1))
+		}
+		last = i
+	}
+	var h histogram
+	var all []time.Duration
+	for i := range 1000 {
+		d := time.Duration(i*i) * time.Microsecond
+		all = append(all, d)
+		h.add(d)
+	}
+	slices.Sort(all)
+	c := h.take()
+	for _, q := range []float64{0, 0.5, 0.99} {
+		got, want := c.quantile(q), all[int(q*1000)]
+		if got > want || float64(got) < 0.93*float64(want) {
+			t.Errorf("quantile %v: got %v, want %v or a little less", q, got, want)
+		}
+	}
+	if again := h.take(); c.total() != 1000 || again.total() != 0 {
+		t.Errorf("got %d, then %d; want 1000, 0", c.total(), again.total())
+	}
+}
+
+func TestZipfShare(t *testing.T) {
+	var sum float64
+	for rank := 1; rank <= 50; rank++ {
+		sum += zipfShare(1.2, 50, rank)
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("got %v in all, want 1", sum)
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/heavykeeper-go/heavykeeper/tmc/live/etcdkey"
+	"github.com/heavykeeper-go/heavykeeper/tmc/live/rediskey"
+	"github.com/heavykeeper-go/heavykeeper/tmc/push/etcd"
+	"github.com/heavykeeper-go/heavykeeper/tmc/push/redispubsub"
+	"github.com/heavykeeper-go/heavykeeper/tmc/server"
+	"github.com/heavykeeper-go/heavykeeper/tmc/transport/kafka"
+	"github.com/heavykeeper-go/heavykeeper/tmc/transport/redisstream"
+)
+
+// parts are what a server is made of.
+type parts struct {
+	config  server.Config
+	closers []func()
+}
+
+// close closes all parts, the latest first.
+func (p *parts) close() {
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		p.closers[i]()
+	}
+}
+
+// connect makes the parts of a server. They connect by themselves, so that the
+// server can start before what it needs.
+func connect(ctx context.Context, o *options, logger *slog.Logger) (p *parts, err error) {
+	p = &parts{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	base, err := o.baseConfig()
+	if err != nil {
+		return p, err
+	}
+	p.config = server.Config{
+		Name: o.name, Prefix: o.prefix, Base: &base,
+		Slots: o.slots, Slot: o.slot, Heat: o.heat, MaxApps: o.maxApps, Idle: o.idle, Refresh: o.refresh,
+		Logger: logger,
+	}
+	if p.config.Name == "" {
+		p.config.Name = newName()
+	}
+	p.connectRedis(o, logger)
+	var client *clientv3.Client
+	if o.push == "etcd" || o.config == "etcd" {
+		if client, err = etcd.Dial(strings.Split(o.etcd, ",")...); err != nil {
+			return p, err
+		}
+		p.closers = append(p.closers, func() { client.Close() })
+	}
+	switch o.config {
+	case "redis":
+		p.config.Live = rediskey.Source{Client: p.config.Redis, Prefix: o.prefix, Interval: o.interval}
+	case "etcd":
+		p.config.Live = etcdkey.Source{Client: client, Prefix: o.configDir}
+	}
+	if err := p.connectPush(o, client, logger); err != nil {
+		return p, err
+	}
+	return p, p.connectTransport(ctx, o, logger)
+}
+
+func (p *parts) connectRedis(o *options, logger *slog.Logger) {
+	redis.SetLogger(quiet{logger})
+	options := &redis.UniversalOptions{
+		Addrs: strings.Split(o.redis, ","), Username: o.redisUser, Password: o.redisPassword, DB: o.redisDB,
+		ContextTimeoutEnabled: true,
+	}
+	if o.redisTLS {
+		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	p.config.Redis = redis.NewUniversalClient(options)
+	p.closers = append(p.closers, func() { p.config.Redis.Close() })
+}
+
+func (p *parts) connectPush(o *options, client *clientv3.Client, logger *slog.Logger) error {
+	if o.push == "etcd" {
+		channel, err := etcd.New(etcd.Options{Client: client, Prefix: o.etcdDir, Retain: o.retain, Logger: logger})
+		if err != nil {
+			return err
+		}
+		p.config.Channel = channel
+	} else {
+		channel, err := redispubsub.New(redispubsub.Options{Client: p.config.Redis, Prefix: o.prefix, Retain: o.retain, Logger: logger})
+		if err != nil {
+			return err
+		}
+		p.config.Channel = channel
+	}
+	p.closers = append(p.closers, func() { p.config.Channel.Close() })
+	return nil
+}
+
+func (p *parts) connectTransport(ctx context.Context, o *options, logger *slog.Logger) (err error) {
+	if o.transport == "redis" {
+		p.config.Consumer, err = redisstream.NewConsumer(redisstream.Options{
+			Client: p.config.Redis, Prefix: o.prefix, Shards: o.shards, Lease: o.lease, Name: p.config.Name, Logger: logger,
+		})
+		return err
+	}
+	options := kafka.Options{
+		Seeds: strings.Split(o.kafka, ","), Topic: o.kafkaTopic, Group: o.kafkaGroup, Session: o.kafkaSession, Logger: logger,
+	}
+	if o.kafkaTLS {
+		options.Client = append(options.Client, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if o.kafkaPartitions != 0 {
+		create, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		if err := kafka.CreateTopic(create, options, int32(o.kafkaPartitions), int16(o.kafkaReplicas)); err != nil {
+			return err
+		}
+	}
+	p.config.Consumer, err = kafka.NewConsumer(options)
+	return err
+}
+
+// newName returns a name that no other server has.
+func newName() string {
+	host, err := os.Hostname()
+	if err != nil || len(host) > 64 {
+		host = "server"
+	}
+	return host + "-" + rand.Text()[:12]
+}
+
+// quiet passes on what the Redis client says as debugging, since whatever
+// fails for it says so as well.
+type quiet struct{ *slog.Logger }
+
+func (q quiet) Printf(ctx context.Context, format string, args ...any) {
+	q.DebugContext(ctx, "redis client", "message", fmt.Sprintf(format, args...))
+}

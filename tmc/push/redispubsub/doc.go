@@ -1,0 +1,19 @@
+// Package redispubsub carries hot sets and invalidations by Redis pub/sub.
+//
+// An application has one pub/sub channel, prefix:{app}:push, for both. The
+// latest hot set is stored in the hash prefix:{app}:hot as well, in one step
+// with its publication, so that whoever subscribes later reads it there.
+//
+// # What is promised, and what Redis does not promise
+//
+// Pub/sub forgets a message that a subscriber does not take. So a subscription
+// counts as up only from Redis's answer to SUBSCRIBE on, it is tested by PING on its
+// own connection, which Redis answers after all messages before it, and any
+// error or overdue answer ends it: Up(false), a new connection, Up(true). The
+// bound is Options.Ping + Options.Timeout; see [Channel.Bound].
+//
+// One case cannot be seen from here: a replica is promoted while the old
+// primary lives on, cut off together with some of its clients. Those are told
+// of no writes by clients of the new one, until it is found out. The time to
+// live of local caches limits what comes of it.
+package redispubsub
