@@ -201,10 +201,8 @@ func newSystem(t *testing.T, command string, etcd bool) *system {
 			args = append(args, "-push", "etcd", "-etcd", "http://"+channel)
 		}
 		log := logs(t, fmt.Sprint("server-", i))
-		life := 0
 		s.servers = append(s.servers, testserver.Program(t, addr, "/readyz", func() *exec.Cmd {
-			life++
-			cmd := exec.Command(command, append([]string{"-name", fmt.Sprintf("server-%d-%d", i, life)}, args...)...)
+			cmd := exec.Command(command, append([]string{"-name", fmt.Sprint("server-", i)}, args...)...)
 			cmd.Stderr = log
 			return cmd
 		}))
