@@ -34,6 +34,7 @@ type Cache struct {
 	settings atomic.Pointer[settings]
 	follower *live.Follower // nil: none
 	moved    atomic.Bool
+	sharded  atomic.Bool // a client has nodes that have hooks, too
 	closed   atomic.Bool
 
 	broadcaster *broadcaster // nil: Alone

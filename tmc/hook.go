@@ -20,39 +20,70 @@ import (
 type hook struct {
 	cache     *Cache
 	attaching atomic.Bool // go-redis is making the client's own chains
+
+	// pipeline sends a pipeline by the client's own chain. It is set while
+	// attaching, before the client uses the hook.
+	pipeline redis.ProcessPipelineHook
 }
 
 // hook gives client a hook, and the nodes of a cluster or ring another, which
 // sees what does not come by way of client: transactions with WATCH, and what
 // is sent to the nodes by themselves.
 func (c *Cache) hook(client redis.UniversalClient) error {
-	var hooked sync.Map // nodes
-	onNode := func(node *redis.Client) {
-		if _, again := hooked.LoadOrStore(node, true); !again {
-			node.AddHook(&hook{cache: c})
-		}
-	}
-	forEach := func(_ context.Context, node *redis.Client) error {
-		onNode(node)
-		return nil
-	}
 	var err error
+	nodes := nodes{cache: c, hooked: make(map[*redis.Client]bool)}
 	switch client := client.(type) {
 	case *redis.ClusterClient:
-		client.OnNewNode(func(node *redis.Client) { onNode(node) })
-		err = client.ForEachShard(context.Background(), forEach)
+		c.sharded.Store(true)
+		client.OnNewNode(nodes.hook)
+		err = client.ForEachShard(context.Background(), nodes.each)
 	case *redis.Ring:
-		client.OnNewNode(func(node *redis.Client) { onNode(node) })
-		err = client.ForEachShard(context.Background(), forEach)
+		c.sharded.Store(true)
+		client.OnNewNode(nodes.hook)
+		err = client.ForEachShard(context.Background(), nodes.each)
 	}
 	if err != nil {
 		return err
 	}
+	nodes.done()
 	h := &hook{cache: c}
 	h.attaching.Store(true)
 	client.AddHook(h)
 	h.attaching.Store(false)
 	return nil
+}
+
+// nodes gives the nodes of a cluster or ring their hooks, those that there are
+// and those to come.
+type nodes struct {
+	cache *Cache
+
+	mu     sync.Mutex
+	hooked map[*redis.Client]bool // until it is done with those that there are
+}
+
+func (n *nodes) hook(node *redis.Client) {
+	n.mu.Lock()
+	again := n.hooked[node]
+	if n.hooked != nil {
+		n.hooked[node] = true
+	}
+	n.mu.Unlock()
+	if !again {
+		node.AddHook(&hook{cache: n.cache})
+	}
+}
+
+func (n *nodes) each(_ context.Context, node *redis.Client) error {
+	n.hook(node)
+	return nil
+}
+
+// done forgets which nodes have hooks: those to come are new.
+func (n *nodes) done() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hooked = nil
 }
 
 // DialHook returns next.
@@ -72,17 +103,17 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		switch nameOf(args) {
 		case "get":
 			if len(args) == 2 {
-				return c.read(ctx, cmd, next, whole)
+				return h.read(ctx, cmd, next, whole)
 			}
 		case "mget":
-			return c.mget(ctx, cmd, next)
+			return h.mget(ctx, cmd, next)
 		case "hget":
 			if len(args) == 3 {
-				return c.read(ctx, cmd, next, field)
+				return h.read(ctx, cmd, next, field)
 			}
 		case "hgetall":
 			if len(args) == 2 {
-				return c.read(ctx, cmd, next, fields)
+				return h.read(ctx, cmd, next, fields)
 			}
 		}
 		return c.process(ctx, cmd, next, true)
@@ -93,6 +124,9 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	c := h.cache
 	serves := h.attaching.Load()
+	if serves && h.pipeline == nil { // the first is that of pipelines, the second that of transactions
+		h.pipeline = next
+	}
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if c.closed.Load() || told(ctx) {
 			return next(ctx, cmds)
@@ -129,7 +163,7 @@ func (c *Cache) process(ctx context.Context, cmd redis.Cmder, next redis.Process
 	w := writing{keys: keys, effect: effect}
 	c.begin(w)
 	defer c.end(w) // even if another hook panics
-	return next(tell(ctx), cmd)
+	return next(c.tell(ctx), cmd)
 }
 
 // harmless reports whether a command that can change its connection does not.
@@ -153,8 +187,14 @@ func nameOf(args []any) string {
 // or ring has seen to a write, so that the node's need not.
 type tellKey struct{}
 
-func tell(ctx context.Context) context.Context { return context.WithValue(ctx, tellKey{}, true) }
-func told(ctx context.Context) bool            { return ctx.Value(tellKey{}) != nil }
+func (c *Cache) tell(ctx context.Context) context.Context {
+	if !c.sharded.Load() {
+		return ctx
+	}
+	return context.WithValue(ctx, tellKey{}, true)
+}
+
+func told(ctx context.Context) bool { return ctx.Value(tellKey{}) != nil }
 
 // isNil reports whether err is Redis's answer that there is nothing.
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }

@@ -282,7 +282,7 @@ func TestModel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var served, reads uint64
-			for seed := range uint64(12) {
+			for seed := range uint64(6) {
 				if testing.Short() && seed == 2 {
 					break
 				}

@@ -75,8 +75,8 @@ type Options struct {
 	// default that is asked of Redis each time.
 	Absent bool
 
-	// IgnoreExpiry saves the PTTL that goes with each read of which a copy is
-	// made. A key that expires in Redis may then be served for up to TTL more.
+	// IgnoreExpiry saves the PTTL that goes with each read of which a copy may
+	// be made. A key that expires in Redis may then be served for up to TTL more.
 	IgnoreExpiry bool
 
 	// ServeWhenDown has copies served, for up to TTL, while the channel is

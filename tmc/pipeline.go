@@ -27,7 +27,7 @@ func (c *Cache) pipeline(ctx context.Context, cmds []redis.Cmder, next redis.Pro
 				c.end(each)
 			}
 		}()
-		ctx = tell(ctx)
+		ctx = c.tell(ctx)
 	}
 	if !serves || transaction || moved != "" {
 		return next(ctx, cmds)
@@ -130,7 +130,7 @@ func (c *Cache) send(ctx context.Context, cmds, rest []redis.Cmder, wants []want
 			}
 			until = expiry(asked, ttls[i].Val())
 		}
-		c.keepReply(w, until)
+		c.keepReply(w, w.cmd.Err(), until)
 	}
 	if err == nil {
 		// What was served may have been an error, that there is nothing.
@@ -161,9 +161,8 @@ func (c *Cache) askExpiry(ctx context.Context, rest *[]redis.Cmder, wants []want
 	return ttls
 }
 
-// keepReply keeps a copy of a reply that came in a pipeline.
-func (c *Cache) keepReply(w want, until time.Duration) {
-	err := w.cmd.Err()
+// keepReply keeps a copy of a reply, whose error is err, if it can be kept.
+func (c *Cache) keepReply(w want, err error, until time.Duration) {
 	if err != nil && !isNil(err) {
 		return
 	}

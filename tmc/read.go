@@ -49,7 +49,8 @@ func (c *Cache) wanted(cmd redis.Cmder, k kind) (w want, ok bool) {
 }
 
 // read carries out GET, HGET or HGETALL.
-func (c *Cache) read(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook, k kind) error {
+func (h *hook) read(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook, k kind) error {
+	c := h.cache
 	w, ok := c.wanted(cmd, k)
 	if !ok {
 		return next(ctx, cmd)
@@ -57,27 +58,38 @@ func (c *Cache) read(ctx context.Context, cmd redis.Cmder, next redis.ProcessHoo
 	if found, ok := c.find(w.place); ok {
 		return serve(cmd, w.place, found)
 	}
-	w.lease = c.local.lease(w.place.key)
-	err := next(ctx, cmd)
-	if !w.lease.valid() || err != nil && !isNil(err) {
-		return err
+	if w.lease = c.local.lease(w.place.key); !w.lease.valid() {
+		return next(ctx, cmd)
 	}
-	copied, ok := c.copyOf(w.place, cmd, err)
-	if !ok {
-		return err
-	}
+	var err error
 	until := forever
-	if !copied.absent && !c.options.IgnoreExpiry {
-		asked := c.local.now()
-		ttl := redis.NewIntCmd(ctx, "pttl", w.place.key)
-		if next(ctx, ttl) != nil {
-			c.counts.unkept.add(1)
-			return err
-		}
-		until = expiry(asked, ttl.Val())
+	if c.options.IgnoreExpiry {
+		err = next(ctx, cmd)
+	} else if until, err = h.ask(ctx, cmd, w.place.key); until == 0 {
+		return err
 	}
-	c.keep(w, copied, until)
+	c.keepReply(w, err, until)
 	return err
+}
+
+// ask sends a read together with a PTTL of its key, and returns the error of the
+// read and when its key expires: 0 if that is not known, or if it has.
+func (h *hook) ask(ctx context.Context, cmd redis.Cmder, key string) (until time.Duration, err error) {
+	ttl := redis.NewIntCmd(ctx, "pttl", key)
+	asked := h.cache.local.now()
+	err = h.pipeline(ctx, []redis.Cmder{cmd, ttl})
+	if failed := cmd.Err(); failed != nil || ttl.Err() != nil {
+		err = failed // what has become of the read alone
+	}
+	switch {
+	case isNil(err):
+		until = forever // that there is nothing does not expire
+	case ttl.Err() == nil:
+		until = expiry(asked, ttl.Val())
+	default:
+		h.cache.counts.unkept.add(1)
+	}
+	return until, err
 }
 
 // expiry returns the time at which a key expires, on the clock of local, if
@@ -188,29 +200,69 @@ func (c *Cache) keep(w want, made copied, until time.Duration) {
 
 // mget carries out MGET. What copies there are of hot keys is served, and Redis
 // is asked for the others.
-func (c *Cache) mget(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+func (h *hook) mget(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	c := h.cache
 	m, ok := c.newMulti(cmd)
 	if !ok {
 		return next(ctx, cmd)
 	}
 	asked := m.rest(ctx)
 	if asked != nil {
-		if err := next(ctx, asked); err != nil {
-			if asked != cmd {
-				cmd.SetErr(err)
-			}
+		until, err := h.askAll(ctx, asked, m, next)
+		if err != nil {
+			cmd.SetErr(err)
 			return err
 		}
 		if !m.fill(asked) {
 			return nil
 		}
-		wants, made := m.toKeep()
-		c.keepAll(ctx, wants, made)
+		m.keep(c, until)
 	}
 	if asked != cmd {
 		m.serve()
 	}
 	return nil
+}
+
+// askAll sends an MGET, and with it a PTTL of each key of m that there is a lease
+// for. It returns when these keys expire, 0 if that is not known.
+func (h *hook) askAll(ctx context.Context, cmd redis.Cmder, m *multi, next redis.ProcessHook) (until []time.Duration, err error) {
+	c := h.cache
+	until = make([]time.Duration, len(m.wants))
+	cmds := []redis.Cmder{cmd}
+	for i, w := range m.wants {
+		if !w.lease.valid() {
+			continue
+		}
+		if until[i] = forever; !c.options.IgnoreExpiry {
+			cmds = append(cmds, redis.NewIntCmd(ctx, "pttl", w.place.key))
+		}
+	}
+	if len(cmds) == 1 {
+		return until, next(ctx, cmd)
+	}
+	asked := c.local.now()
+	if c.sharded.Load() {
+		// In a pipeline, a cluster does not divide an MGET among nodes.
+		if err = next(ctx, cmd); err == nil {
+			_ = h.pipeline(ctx, cmds[1:])
+		}
+	} else if err = h.pipeline(ctx, cmds); cmd.Err() != nil || firstError(cmds[1:]) != nil {
+		err = cmd.Err()
+	}
+	ttls := cmds[1:]
+	for i, w := range m.wants {
+		if !w.lease.valid() {
+			continue
+		}
+		if ttl := ttls[0].(*redis.IntCmd); ttl.Err() == nil {
+			until[i] = expiry(asked, ttl.Val())
+		} else {
+			until[i] = 0
+		}
+		ttls = ttls[1:]
+	}
+	return until, err
 }
 
 // multi is an MGET that is under way.
@@ -296,18 +348,19 @@ func (m *multi) fill(asked redis.Cmder) bool {
 	return true
 }
 
-// toKeep returns what copies can be made of: the wants, and their values.
-func (m *multi) toKeep() (wants []want, made []copied) {
+// keep keeps copies of what was asked for, under the leases that there are.
+func (m *multi) keep(c *Cache, until []time.Duration) {
 	for i, w := range m.wants {
-		if m.known[i] || !w.lease.valid() {
-			continue
-		}
 		// Of a key that is no string MGET says the same as of one that is absent.
-		if value, ok := m.values[i].(string); ok {
-			wants, made = append(wants, w), append(made, copied{text: strings.Clone(value)})
+		value, ok := m.values[i].(string)
+		switch {
+		case !w.lease.valid() || !ok:
+		case until[i] == 0:
+			c.counts.unkept.add(1)
+		default:
+			c.keep(w, copied{text: strings.Clone(value)}, until[i])
 		}
 	}
-	return wants, made
 }
 
 // serve makes the reply.
@@ -319,32 +372,4 @@ func (m *multi) serve() {
 		cmd.SetVal(m.values)
 	}
 	m.cmd.SetErr(nil)
-}
-
-// keepAll keeps copies of several keys, whose times of expiry it asks for.
-func (c *Cache) keepAll(ctx context.Context, wants []want, made []copied) {
-	if len(wants) == 0 {
-		return
-	}
-	if c.options.IgnoreExpiry {
-		for i, w := range wants {
-			c.keep(w, made[i], forever)
-		}
-		return
-	}
-	asked := c.local.now()
-	pipe := c.client.Pipeline()
-	ttls := make([]*redis.IntCmd, len(wants))
-	for i, w := range wants {
-		ttls[i] = redis.NewIntCmd(ctx, "pttl", w.place.key)
-		_ = pipe.Process(ctx, ttls[i])
-	}
-	_, _ = pipe.Exec(ctx)
-	for i, w := range wants {
-		if ttls[i].Err() != nil {
-			c.counts.unkept.add(1)
-			continue
-		}
-		c.keep(w, made[i], expiry(asked, ttls[i].Val()))
-	}
 }

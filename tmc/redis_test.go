@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
@@ -276,7 +277,7 @@ func TestSameRepliesOfRedis(t *testing.T) {
 func compare(t *testing.T, plain, attached *redis.Client, cache *Cache, more bool) {
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(5, 6))
-	rounds := 3000
+	rounds := 1200
 	if testing.Short() {
 		rounds = 300
 	}
@@ -376,7 +377,7 @@ func TestServedLocally(t *testing.T) {
 			return conn.Get(ctx, "s")
 		}, 1},
 		{"expiring", func(c *redis.Client) redis.Cmder { return c.Get(ctx, "e") }, 0},
-		{"absent", func(c *redis.Client) redis.Cmder { return c.Get(ctx, "nothing") }, 1},
+		{"absent", func(c *redis.Client) redis.Cmder { return c.Get(ctx, "nothing") }, 2}, // PTTL goes with it
 		{"other commands", func(c *redis.Client) redis.Cmder { return c.StrLen(ctx, "s") }, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -471,5 +472,41 @@ func TestBrokenPipeline(t *testing.T) {
 	}
 	if _, err := client.Get(ctx, "s").Result(); err == nil {
 		t.Error("got a value after a write that may have been carried out")
+	}
+}
+
+// TestRefusedPTTL has Redis refuse PTTL, as an ACL may: reads are answered, and
+// nothing is kept.
+func TestRefusedPTTL(t *testing.T) {
+	ctx := t.Context()
+	client, cache, server := attach(t, Options{})
+	client.MSet(ctx, "a", "1", "b", "2")
+	server.Server().SetPreHook(func(peer *miniserver.Peer, name string, _ ...string) bool {
+		if strings.EqualFold(name, "pttl") {
+			peer.WriteError("NOPERM this user has no permissions")
+			return true
+		}
+		return false
+	})
+	for range 3 {
+		if got, err := client.Get(ctx, "a").Result(); got != "1" || err != nil {
+			t.Errorf("GET: got %q, %v; want 1", got, err)
+		}
+		if got, err := client.MGet(ctx, "a", "b").Result(); !reflect.DeepEqual(got, []any{"1", "2"}) || err != nil {
+			t.Errorf("MGET: got %q, %v; want 1, 2", got, err)
+		}
+		cmds, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { p.Get(ctx, "a"); p.Get(ctx, "b"); return nil })
+		if err != nil || len(cmds) != 2 || cmds[0].Err() != nil || cmds[1].(*redis.StringCmd).Val() != "2" {
+			t.Errorf("pipeline: got %v, %v; want 1, 2", cmds, err)
+		}
+		if got, err := client.Get(ctx, "nothing").Result(); !isNil(err) {
+			t.Errorf("GET: got %q, %v; want redis.Nil", got, err)
+		}
+		if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { p.Get(ctx, "nothing"); return nil }); !isNil(err) {
+			t.Errorf("pipeline: got error %v; want redis.Nil", err)
+		}
+	}
+	if s := cache.Stats(); s.Hits != 0 || s.Unkept == 0 {
+		t.Errorf("got %d hits, %d not kept; want none, and some", s.Hits, s.Unkept)
 	}
 }

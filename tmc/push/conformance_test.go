@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,10 @@ type medium struct {
 	// promise they do not. Package miniredis delivers messages from a goroutine
 	// of their own.
 	overtakes bool
+
+	// direct says that clients cannot go by way of a proxy: the server tells
+	// them its own address.
+	direct bool
 }
 
 const (
@@ -70,6 +75,17 @@ var media = map[string]func(t *testing.T) medium{
 	"redispubsub on redis-server": func(t *testing.T) medium {
 		s := testserver.Redis(t)
 		return redisMedium(s.Addr, func() { s.Kill(); s.Start() })
+	},
+	"redispubsub on a cluster": func(t *testing.T) medium {
+		s := testserver.RedisCluster(t)
+		m := redisMedium(s.Addr, func() { s.Kill(); s.Start() })
+		m.direct = true
+		m.dial = func(t *testing.T, addr string) channel {
+			c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, ContextTimeoutEnabled: true})
+			t.Cleanup(func() { c.Close() })
+			return open(t, c)
+		}
+		return m
 	},
 	"etcd": func(t *testing.T) medium {
 		s := testserver.Etcd(t)
@@ -101,6 +117,16 @@ var media = map[string]func(t *testing.T) medium{
 	},
 }
 
+// open returns a channel on Redis.
+func open(t *testing.T, client redis.UniversalClient) channel {
+	c, err := redispubsub.New(redispubsub.Options{Client: client, Ping: ping, Timeout: timeout, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 func redisMedium(addr string, restart func()) medium {
 	client := func(t *testing.T, addr string) *redis.Client {
 		c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
@@ -110,14 +136,7 @@ func redisMedium(addr string, restart func()) medium {
 	return medium{
 		addr:    addr,
 		restart: restart,
-		dial: func(t *testing.T, addr string) channel {
-			c, err := redispubsub.New(redispubsub.Options{Client: client(t, addr), Ping: ping, Timeout: timeout, Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close() })
-			return c
-		},
+		dial:    func(t *testing.T, addr string) channel { return open(t, client(t, addr)) },
 		raw: func(t *testing.T, data []byte) {
 			if err := client(t, addr).Publish(t.Context(), "tmc:{shop}:push", data).Err(); err != nil {
 				t.Fatal(err)
@@ -134,7 +153,12 @@ func each(t *testing.T, test func(t *testing.T, m medium)) {
 			}
 		}
 	}) {
-		t.Run(name, func(t *testing.T) { test(t, media[name](t)) })
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && strings.HasSuffix(name, "cluster") {
+				t.Skip("a cluster takes seconds to start")
+			}
+			test(t, media[name](t))
+		})
 	}
 }
 
@@ -372,6 +396,9 @@ func TestRestart(t *testing.T) {
 // what was stored meanwhile when it is back.
 func TestPartition(t *testing.T) {
 	each(t, func(t *testing.T, m medium) {
+		if m.direct {
+			t.Skip("clients go past a proxy")
+		}
 		proxy := testserver.NewProxy(t, m.addr)
 		near, far := m.dial(t, m.addr), m.dial(t, proxy.Addr)
 		r := subscribe(t, far, "shop")
@@ -406,6 +433,9 @@ func TestPartition(t *testing.T) {
 // if it were down, and to where it can.
 func TestSlow(t *testing.T) {
 	each(t, func(t *testing.T, m medium) {
+		if m.direct {
+			t.Skip("clients go past a proxy")
+		}
 		proxy := testserver.NewProxy(t, m.addr)
 		c := m.dial(t, proxy.Addr)
 		r := subscribe(t, c, "shop")

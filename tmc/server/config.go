@@ -28,7 +28,8 @@ type Config struct {
 	// Prefix begins the names of all keys. Default "tmc".
 	Prefix string
 
-	// Name is the server's, unlike those of all others. At most
+	// Name is the server's, unlike those of all others, and of itself when it
+	// ran before: what that had found counts for a window. At most
 	// [wire.MaxNode] bytes.
 	Name string
 

@@ -61,6 +61,7 @@ type medium struct {
 	trim      func(t *testing.T) // removes reports that are not read as yet
 	restart   func()             // kills the server, which comes back empty; nil: it cannot
 	trims     bool               // keeps no more than about maxLen reports a shard
+	direct    bool               // clients cannot go by way of a proxy: the server tells them its own address
 }
 
 // media are the implementations on what they run on. All tests below hold for
@@ -74,6 +75,14 @@ var media = map[string]func(t *testing.T) medium{
 		s := testserver.Redis(t)
 		return streams(s.Addr, func() { s.Kill(); s.Start() })
 	},
+	"redisstream on a cluster": func(t *testing.T) medium {
+		s := testserver.RedisCluster(t)
+		m := streamsBy(s.Addr, func() { s.Kill(); s.Start() }, func(addr string) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, ContextTimeoutEnabled: true})
+		})
+		m.direct = true
+		return m
+	},
 	"kafka on kfake": func(t *testing.T) medium {
 		c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(shards, "tmc-reports"), kfake.GroupMinSessionTimeout(lease))
 		if err != nil {
@@ -85,8 +94,15 @@ var media = map[string]func(t *testing.T) medium{
 }
 
 func streams(addr string, restart func()) medium {
+	return streamsBy(addr, restart, func(addr string) redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	})
+}
+
+// streamsBy is streams with another kind of client.
+func streamsBy(addr string, restart func(), dial func(addr string) redis.UniversalClient) medium {
 	options := func(t *testing.T, addr string) redisstream.Options {
-		client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+		client := dial(addr)
 		t.Cleanup(func() { client.Close() })
 		return redisstream.Options{Client: client, Shards: shards, Lease: lease, MaxLen: maxLen, Logger: quiet}
 	}
@@ -131,7 +147,8 @@ func topic(addr string) medium {
 		return c
 	}
 	return medium{
-		addr: addr,
+		addr:   addr,
+		direct: true,
 		publisher: func(t *testing.T, addr string) wire.Publisher {
 			return must(kafka.NewPublisher(options(addr)))(t)
 		},
@@ -196,7 +213,12 @@ func must[T any](v T, err error) func(t *testing.T) T {
 
 func each(t *testing.T, test func(t *testing.T, m medium)) {
 	for _, name := range slices.Sorted(maps.Keys(media)) {
-		t.Run(name, func(t *testing.T) { test(t, media[name](t)) })
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && strings.HasSuffix(name, "cluster") {
+				t.Skip("a cluster takes seconds to start")
+			}
+			test(t, media[name](t))
+		})
 	}
 }
 
@@ -425,13 +447,13 @@ func TestFails(t *testing.T) {
 // received and not confirmed is counted twice, at most, and nothing is lost.
 func TestPartition(t *testing.T) {
 	each(t, func(t *testing.T, m medium) {
+		if m.direct {
+			t.Skip("clients go past a proxy")
+		}
 		p := newSource(m.publisher(t, m.addr), "a")
 		defer p.p.Close()
 		proxy := testserver.NewProxy(t, m.addr)
 		far := serve(t, m.consumer(t, proxy.Addr))
-		if _, isKafka := far.consumer.(*kafka.Consumer); isKafka {
-			t.Skip("brokers tell clients their own address, past the proxy")
-		}
 		eventually(t, "all shards are the first's", assigned(far))
 		p.publish(t, 10, 20)
 		eventually(t, "all counts", p.arrived(far))

@@ -50,12 +50,9 @@ func connect(ctx context.Context, o *options, logger *slog.Logger) (p *parts, er
 		return p, err
 	}
 	p.config = server.Config{
-		Name: o.name, Prefix: o.prefix, Base: &base,
+		Name: newName(o.name), Prefix: o.prefix, Base: &base,
 		Slots: o.slots, Slot: o.slot, Heat: o.heat, MaxApps: o.maxApps, Idle: o.idle, Refresh: o.refresh,
 		Logger: logger,
-	}
-	if p.config.Name == "" {
-		p.config.Name = newName()
 	}
 	p.connectRedis(o, logger)
 	var client *clientv3.Client
@@ -132,13 +129,16 @@ func (p *parts) connectTransport(ctx context.Context, o *options, logger *slog.L
 	return err
 }
 
-// newName returns a name that no other server has.
-func newName() string {
-	host, err := os.Hostname()
-	if err != nil || len(host) > 64 {
-		host = "server"
+// newName returns a name that no other server has, nor has had: what one has
+// found counts for a while after it has ended.
+func newName(begin string) string {
+	if begin == "" {
+		begin = "server"
+		if host, err := os.Hostname(); err == nil && len(host) <= 64 {
+			begin = host
+		}
 	}
-	return host + "-" + rand.Text()[:12]
+	return begin + "-" + rand.Text()[:8]
 }
 
 // quiet passes on what the Redis client says as debugging, since whatever

@@ -53,7 +53,7 @@ func parse(args []string, getenv func(string) string, stderr io.Writer) (*option
 	o := &options{redisPassword: getenv("TMC_REDIS_PASSWORD")}
 	f := flag.NewFlagSet("tmc-server", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.name, "name", "", "`name` of this server, unlike those of others (default: made up)")
+	f.StringVar(&o.name, "name", "", "`text` that begins the name of this server, which ends with something random (default: the host's name)")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8475", "`address` of the pages and /metrics")
 	f.StringVar(&o.prefix, "prefix", "tmc", "`text` that begins the names of all Redis keys")
 

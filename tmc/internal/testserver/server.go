@@ -5,11 +5,13 @@ package testserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -80,6 +82,30 @@ func Redis(t testing.TB, args ...string) *Server {
 	return s
 }
 
+// RedisCluster starts a Redis Cluster of one node, which has all slots, and
+// serves only commands whose keys are all in one of them.
+func RedisCluster(t testing.TB) *Server {
+	t.Helper()
+	_, bus, _ := net.SplitHostPort(FreeAddr(t))
+	s := Redis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
+	c := s.Client()
+	if err := c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	serves := func(ctx context.Context) error {
+		c := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
+		defer c.Close()
+		info, err := c.ClusterInfo(ctx).Result()
+		if err == nil && !strings.Contains(info, "cluster_state:ok") {
+			err = errors.New("the cluster is not ready")
+		}
+		return err
+	}
+	s.ready = serves
+	s.wait()
+	return s
+}
+
 // Etcd starts an etcd with one member, which keeps its data when it is killed.
 func Etcd(t testing.TB) *Server {
 	t.Helper()
@@ -130,14 +156,20 @@ func (s *Server) Start() {
 		close(done)
 	}()
 	s.running, s.done = cmd, done
+	s.wait()
+}
+
+// wait waits until the process serves.
+func (s *Server) wait() {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for s.ready(ctx) != nil {
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("%s does not serve %s", cmd.Path, s.Addr)
-		case <-done:
-			s.t.Fatalf("%s ended: %v", cmd.Path, cmd.ProcessState)
+			s.t.Fatalf("%s does not serve %s", s.running.Path, s.Addr)
+		case <-s.done:
+			s.t.Fatalf("%s ended: %v", s.running.Path, s.running.ProcessState)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
