@@ -218,7 +218,11 @@ func TestAttackSlows(t *testing.T) {
 // TestFlood prints what keys that come only once, a share of all events, do to
 // the answers, and requires that they take no memory.
 func TestFlood(t *testing.T) {
-	const k, events = 100, 1 << 20
+	const k = 100
+	events, floods := 1<<20, []int{0, 1, 4, 9, 19} // new keys for each event
+	if testing.Short() {
+		events, floods = 1<<17, floods[:3]
+	}
 	keys := stream.Zipf(1, 1, 1<<18, events)
 	weight := map[uint64]uint64{}
 	for _, key := range keys {
@@ -229,10 +233,6 @@ func TestFlood(t *testing.T) {
 		ranked = append(ranked, key)
 	}
 	slices.SortFunc(ranked, func(a, b uint64) int { return int(weight[b]) - int(weight[a]) })
-	floods := []int{0, 1, 4, 9, 19} // new keys for each event
-	if testing.Short() {
-		floods = floods[:3]
-	}
 	precision := 1.0
 	for _, flood := range floods {
 		s := must(NewSketch(Config[uint64]{K: k, Seed: 1, Hash: SipHash[uint64](secret)}))

@@ -3,7 +3,8 @@ package heavykeeper
 import (
 	"fmt"
 	"math"
-	"runtime"
+
+	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
 )
 
 // Limits of the parameters. They keep every size within 32 bits, so that a
@@ -101,10 +102,7 @@ func (c Config[K]) resolve() (Config[K], error) {
 		}
 	}
 	if c.Stripes == 0 {
-		c.Stripes = 1
-		for c.Stripes < runtime.GOMAXPROCS(0) && c.Stripes < maxStripes {
-			c.Stripes *= 2
-		}
+		c.Stripes = stripe.Default(maxStripes)
 	}
 	if c.Base == 0 {
 		c.Base = defaultBase

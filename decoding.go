@@ -69,12 +69,16 @@ func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 	}
 	// The first of those that share a stripe of h, and then the rest as by Merge.
 	n := h.stripes.Len()
+	for _, s := range restored {
+		s.config.OnAdmit, s.config.OnEvict = nil, nil // no update, no call
+	}
 	for i := len(restored) - 1; i >= n; i-- {
 		restored[i%n].merge(restored[i])
 	}
 	for i, s := range h.stripes.Locked() {
 		if i < len(restored) {
 			*s = *restored[i]
+			s.config = h.config
 		} else {
 			s.Reset()
 		}

@@ -401,10 +401,13 @@ func TestDecodeIntoOtherStripes(t *testing.T) {
 	}
 	data := must(saved.MarshalBinary())
 	for _, stripes := range []int{1, 2, 3, 4, 9} {
-		config.Stripes = stripes
+		calls := 0
+		config.Stripes, config.OnAdmit = stripes, func(string) { calls++ }
 		h := must(New(config))
 		h.AddN("forgotten", 1000)
+		require.Equal(t, 1, calls)
 		require.NoError(t, h.UnmarshalBinary(data))
+		require.Equal(t, 1, calls, "decoding calls no hook")
 		require.Equal(t, stripes, h.stripes.Len())
 		require.Equal(t, uint64(4000), h.Stats().Total)
 		for key, want := range truth {
@@ -413,6 +416,8 @@ func TestDecodeIntoOtherStripes(t *testing.T) {
 		}
 		require.Zero(t, h.Estimate("forgotten").Lower)
 		require.Equal(t, saved.Top(2), h.Top(2))
+		h.AddN("new", 1000000)
+		require.Equal(t, 2, calls, "hooks are back")
 	}
 }
 

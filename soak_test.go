@@ -167,7 +167,7 @@ func (s *soak) progress(done int, begin time.Time) {
 func TestSoak(t *testing.T) {
 	events, checks := 500_000, 5
 	if testing.Short() {
-		events, checks = 100_000, 2
+		events, checks = 30_000, 2
 	}
 	if *soakEvents > 0 {
 		events, checks = *soakEvents, 50

@@ -158,6 +158,35 @@ func parallel(b *testing.B, keys []uint64, add func(uint64)) {
 	all.Wait()
 }
 
+// BenchmarkGap is an update after a gap of some slots: time should grow with
+// them up to those of the window, 10, and no further. A turn is one, however
+// long.
+func BenchmarkGap(b *testing.B) {
+	for _, slots := range []int{1, 5, 10, 1000, 1e6, 1e9} {
+		b.Run(fmt.Sprintf("slots=%d", slots), func(b *testing.B) {
+			h := mustWindow(b, 1)
+			keys := zipf(1, 1000, 1<<12, 1<<12, 0)
+			h.AddBatchAt(time.Unix(0, 0), keys)
+			at, gap := time.Unix(0, 0), time.Duration(slots)*h.config.Slot
+			turns := uint64(0)
+			for b.Loop() {
+				if at = at.Add(gap); at.Year() > 1<<20 { // times have an end
+					b.StopTimer()
+					turns += h.Stats().Turns
+					h.Reset()
+					at = time.Unix(0, 0)
+					h.AddAt(at, keys[0], 1)
+					at = at.Add(gap)
+					b.StartTimer()
+				}
+				h.AddAt(at, keys[0], 1)
+			}
+			turns += h.Stats().Turns
+			b.ReportMetric(float64(turns)/float64(b.N), "turns/op")
+		})
+	}
+}
+
 func BenchmarkTop(b *testing.B) {
 	keys := zipf(1, 1e5, 1<<20, 1<<20, 0)
 	for _, stripes := range []int{1, 8} {

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/heavykeeper-go/heavykeeper"
+	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
 )
 
 // Limits of the parameters, beside those of package heavykeeper.
@@ -18,6 +18,7 @@ const (
 	maxSlots      = 1 << 16
 	maxCounts     = 1 << 28
 	maxStripes    = 1 << 12
+	maxCells      = 1 << 27 // heavykeeper's
 )
 
 const (
@@ -42,19 +43,21 @@ type Config[K comparable] struct {
 	Slots int
 
 	// Slot is the length of a slot, positive; Slots x Slot is at most 73
-	// years. Slots begin at multiples of Slot since 1970. Default 3 s.
+	// years. Slots begin at multiples of Slot since 1970, by the wall clock at
+	// the time of New; see [HeavyKeeper] for how to follow it from then on.
+	// Default 3 s.
 	Slot time.Duration
 
 	// Candidates is the number of keys whose slots are counted, in each
-	// stripe. At least K and at most 2^24; Candidates x Slots is at most 2^28. A candidate
-	// takes 60 bytes, 4 x Slots more, and a string key's text. More help where
-	// many keys are nearly as frequent as the K-th, and where keys come and go.
-	// Default 4 K.
+	// stripe. At least K and at most 2^24; Candidates x Slots is at most 2^28.
+	// A candidate takes 60 to 75 bytes, 4 x Slots more, and for a string key 8
+	// more and its text. More help where many keys are nearly as frequent as
+	// the K-th, and where keys come and go. Default 4 K.
 	Candidates int
 
 	// Rows and Width are the shape of the sketch that nominates candidates,
 	// in each stripe; a cell takes 12 bytes. Defaults: 4 rows of Candidates
-	// cells, and at least 256.
+	// cells, at least 256 and no more than fits.
 	Rows, Width int
 
 	// Stripes is the number of independent parts that updates are spread
@@ -94,12 +97,12 @@ func (c Config[K]) resolve() (Config[K], error) {
 	}
 	if c.Width == 0 {
 		c.Width = max(cellsPerCandidate*c.Candidates, minimumWidth)
+		if c.Rows > 0 {
+			c.Width = min(c.Width, maxCells/c.Rows)
+		}
 	}
 	if c.Stripes == 0 {
-		c.Stripes = 1
-		for c.Stripes < runtime.GOMAXPROCS(0) && c.Stripes < maxStripes {
-			c.Stripes *= 2
-		}
+		c.Stripes = stripe.Default(maxStripes)
 	}
 	return c, c.validate()
 }

@@ -102,7 +102,7 @@ func (c *counter[K]) add(at int, key K, hash uint64, n uint32) {
 			*count = math.MaxUint32
 		}
 	}
-	c.totals[at] += uint64(n)
+	c.totals[at] = addSaturated(c.totals[at], uint64(n))
 }
 
 // admit gives the sketch's slot to a key which it tracks since an update with
@@ -118,6 +118,15 @@ func (c *counter[K]) admit(slot int, key K, hash uint64, n uint32) {
 		lower: roundDown(max(lower-float64(n), 0)),
 		upper: roundUp(max(upper-float64(n), 0)),
 		at:    uint32(c.wheel.at),
+	}
+}
+
+// disown is called when Config.Hash panics in an update of key. Only the
+// eviction of another key asks for a hash, so if key is tracked now, it has
+// just been given a slot, whose counts are not its own.
+func (c *counter[K]) disown(key K, hash uint64) {
+	if slot := c.sketch.Slot(key, hash); slot >= 0 {
+		c.admit(slot, key, hash, 0)
 	}
 }
 
@@ -138,11 +147,11 @@ func (c *counter[K]) enter(g *grid, t time.Time, since time.Duration, n uint32) 
 	}
 	age, ok := c.wheel.age(number)
 	if !ok {
-		c.tooLate += uint64(n)
+		c.tooLate = addSaturated(c.tooLate, uint64(n))
 		return 0, false
 	}
 	if age > 0 {
-		c.late += uint64(n)
+		c.late = addSaturated(c.late, uint64(n))
 	}
 	if t.Before(c.first) {
 		c.first = t
@@ -208,10 +217,10 @@ func (c *counter[K]) retire() {
 // stats returns the Stats of the sketch, with sums since the counter was new.
 func (c *counter[K]) stats() heavykeeper.Stats {
 	s := c.sketch.Stats()
-	s.Total += c.past.Total
-	s.Admissions += c.past.Admissions
-	s.Evictions += c.past.Evictions
-	s.Ignored += c.past.Ignored
+	s.Total = addSaturated(s.Total, c.past.Total)
+	s.Admissions = addSaturated(s.Admissions, c.past.Admissions)
+	s.Evictions = addSaturated(s.Evictions, c.past.Evictions)
+	s.Ignored = addSaturated(s.Ignored, c.past.Ignored)
 	return s
 }
 

@@ -13,7 +13,9 @@ import (
 
 // UnmarshalBinary makes h the HeavyKeeper that data encodes. The zero value
 // takes on its parameters, with the default Hash; one of [New] must have been
-// made with the same, and any Hash that gives equal hashes. On error,
+// made with the same, and any Hash that gives equal hashes; as the default of
+// Stripes goes by the machine, give a number if another is to decode it so. On
+// error,
 // [heavykeeper.ErrFormat], [heavykeeper.ErrMismatch] or
 // [heavykeeper.ErrKeyType], h is as it was. Nothing of data is retained. It
 // allocates at most about twice what data is long, and some KB for each stripe,

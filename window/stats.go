@@ -51,23 +51,40 @@ type Stats struct {
 }
 
 // Stats returns the totals of all stripes, as of the latest update: time that
-// has passed since is not considered. O(Stripes x Candidates).
+// has passed since is not considered. Totals stop at 2^64-1. No stripe is locked
+// for longer than copying its keys takes. O(Stripes x Candidates).
 func (h *HeavyKeeper[K]) Stats() Stats {
 	sum := Stats{Bytes: int(unsafe.Sizeof(*h)) + h.keys.Stats().Bytes}
 	if latest := h.latest.Load(); latest != none {
 		sum.Slot = latest
 	}
 	distinct := make(map[K]struct{})
-	for _, c := range h.stripes.Locked() {
-		c.addStats(&sum, h.latest.Load())
-		for slot := range c.stride {
-			if key, ok := c.sketch.Key(slot); ok {
-				distinct[key] = struct{}{}
-			}
+	var keys []K
+	for i := range h.stripes.Len() {
+		h.stripes.With(i, func(c *counter[K]) bool {
+			c.addStats(&sum, h.latest.Load())
+			keys = c.appendKeys(keys[:0])
+			return true
+		})
+		// A map takes longer than a stripe should be locked.
+		for _, key := range keys {
+			distinct[key] = struct{}{}
 		}
 	}
 	sum.Tracked = len(distinct)
 	return sum
+}
+
+// appendKeys appends the keys that the sketch tracks to dst.
+func (c *counter[K]) appendKeys(dst []K) []K {
+	for slot := range c.stride {
+		key, ok := c.sketch.Key(slot)
+		if !ok {
+			break
+		}
+		dst = append(dst, key)
+	}
+	return dst
 }
 
 // addStats adds those of c to sum, all but Slot and Tracked.
@@ -77,12 +94,12 @@ func (c *counter[K]) addStats(sum *Stats, number int64) {
 	for age := range c.view(number).left {
 		sum.Weight = addSaturated(sum.Weight, c.totals[c.wheel.position(age)])
 	}
-	sum.Late += c.late
-	sum.TooLate += c.tooLate
-	sum.Turns += c.turns
-	sum.Admissions += s.Admissions
-	sum.Evictions += s.Evictions
-	sum.Ignored += s.Ignored
+	sum.Late = addSaturated(sum.Late, c.late)
+	sum.TooLate = addSaturated(sum.TooLate, c.tooLate)
+	sum.Turns = addSaturated(sum.Turns, c.turns)
+	sum.Admissions = addSaturated(sum.Admissions, s.Admissions)
+	sum.Evictions = addSaturated(sum.Evictions, s.Evictions)
+	sum.Ignored = addSaturated(sum.Ignored, s.Ignored)
 	sum.Saturated = sum.Saturated || s.Saturated
 	sum.Bytes += c.bytes() + s.Bytes
 }

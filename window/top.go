@@ -1,6 +1,7 @@
 package window
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -24,6 +25,23 @@ func (h *HeavyKeeper[K]) Top(n int) []heavykeeper.Item[K] { return h.TopAt(h.now
 // 64 keys.
 func (h *HeavyKeeper[K]) TopAt(t time.Time, n int) []heavykeeper.Item[K] {
 	return h.AppendTopAt(nil, t, n)
+}
+
+// AppendTop appends what Top returns to dst. It is shorthand for
+// AppendTopAt(dst, time.Now(), n).
+func (h *HeavyKeeper[K]) AppendTop(dst []heavykeeper.Item[K], n int) []heavykeeper.Item[K] {
+	return h.AppendTopAt(dst, h.now(), n)
+}
+
+// All iterates over what Top returns, as it was when the iteration began.
+func (h *HeavyKeeper[K]) All() iter.Seq[heavykeeper.Item[K]] {
+	return func(yield func(heavykeeper.Item[K]) bool) {
+		for _, item := range h.Top(0) {
+			if !yield(item) {
+				return
+			}
+		}
+	}
 }
 
 // AppendTopAt appends what TopAt returns to dst.

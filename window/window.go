@@ -38,9 +38,13 @@ var (
 // all that leaves the window by it is gone, and only [HeavyKeeper.Reset] sets
 // the present back. Do not pass on times from sources that you do not trust.
 //
-// Times with a monotonic reading, as time.Now has, are placed by that, so that
-// setting the clock of the machine does not matter. Do not mix them with times
-// without one on a machine where that happens.
+// Times with a monotonic reading, as time.Now has, are placed by that, as so
+// much after New, so that setting the clock of the machine does not matter. So
+// slots begin at multiples of Slot since 1970 by the wall clock that New saw:
+// they are off by what the clock has been set since, and by the time that the
+// machine was suspended where the monotonic clock stands still meanwhile, as on
+// Linux. Where slots must follow the wall clock, give every update and every
+// read a time without the reading, time.Now().Round(0). Do not mix the two.
 //
 // There are no goroutines and no timers, and nothing to close. The zero value
 // is not usable; see [New]. All methods are safe for concurrent use, as those
@@ -134,8 +138,15 @@ func (h *HeavyKeeper[K]) update(t time.Time, since time.Duration, key K, hash ui
 		return
 	}
 	p := h.stripes.Lock()
-	defer h.stripes.Unlock(p)
+	counted := false
+	defer func() {
+		if !counted {
+			p.Value.disown(key, hash)
+		}
+		h.stripes.Unlock(p)
+	}()
 	h.count(&p.Value, t, since, key, hash, n)
+	counted = true
 }
 
 // count counts n occurrences of key at time t in stripe c, which must be
@@ -177,8 +188,13 @@ func (h *HeavyKeeper[K]) AddBatchAt(t time.Time, batch []K) {
 
 func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, hashes []uint64) {
 	p := h.stripes.Lock()
-	defer h.stripes.Unlock(p)
-	c := &p.Value
+	c, counted := &p.Value, 0
+	defer func() {
+		if counted < len(chunk) {
+			c.disown(chunk[counted], hashes[counted])
+		}
+		h.stripes.Unlock(p)
+	}()
 	at, ok := c.wheel.at, since >= c.from && since < c.to
 	if !ok {
 		valid := uint32(0)
@@ -195,6 +211,7 @@ func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, h
 		if ok || !c.sketch.Valid(key) {
 			c.add(at, key, hashes[i], 1)
 		}
+		counted++
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,6 +70,13 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, []int{10, 400, 400}, []int{c.Slots, c.Candidates, c.Width})
 	require.Equal(t, 3*time.Second, c.Slot)
 	require.InDelta(t, 0.1813, c.alpha(), 1e-4)
+	for _, test := range []struct{ rows, candidates, want int }{
+		{0, 1, 256}, {0, 1 << 24, 1 << 24}, {8, 1 << 24, 1 << 24}, {16, 1 << 24, 1 << 23}, {9, 1 << 24, (1 << 27) / 9},
+	} {
+		c, err := Config[int]{K: 1, Rows: test.rows, Candidates: test.candidates}.resolve()
+		require.NoError(t, err)
+		require.Equal(t, test.want, c.Width, "%d rows, %d candidates", test.rows, test.candidates)
+	}
 	for candidates := 1; candidates < 300; candidates++ {
 		s, err := Config[int]{Candidates: candidates, Slots: 3}.newSketch()
 		require.NoError(t, err)
@@ -191,10 +199,8 @@ func TestIdleGaps(t *testing.T) {
 			h.AddAt(at, i%50, 1)
 		}
 		h.AddAt(at, 1, 100)
-		begin := time.Now()
 		at = at.Add(gap)
 		h.AddAt(at, 1, 3)
-		require.Less(t, time.Since(begin), time.Second, "gap %v", gap)
 		if gap >= 5*time.Second {
 			require.Equal(t, []heavykeeper.Item[int]{{Key: 1, Estimate: heavykeeper.Estimate{Count: 3, Lower: 3, Upper: 3}}}, h.TopAt(at, 0), "gap %v", gap)
 			for key := 2; key < 50; key++ {
@@ -205,7 +211,11 @@ func TestIdleGaps(t *testing.T) {
 			require.GreaterOrEqual(t, h.EstimateAt(at, 1).Lower, uint64(103), "gap %v", gap)
 		}
 		require.Equal(t, uint64(1103), h.Stats().Total)
-		require.LessOrEqual(t, h.Stats().Turns, uint64(1))
+		turns := uint64(1) // one for all slots of the gap: BenchmarkGap
+		if gap < time.Second {
+			turns = 0
+		}
+		require.Equal(t, turns, h.Stats().Turns, "gap %v", gap)
 	}
 }
 
@@ -333,6 +343,34 @@ func TestSaturationKeepsBounds(t *testing.T) {
 	require.Equal(t, heavykeeper.Estimate{Count: 5, Lower: 5, Upper: 5}, h.EstimateAt(at, 1), "the slot has left")
 }
 
+// Totals stop where they end, as those of a restored window may be near.
+func TestTotalsDoNotWrap(t *testing.T) {
+	h := must(t, Config[int]{K: 1, Slots: 2, Slot: time.Second, Stripes: 2})
+	at := time.Unix(100, 0)
+	for i, c := range h.stripes.Locked() {
+		h.count(c, at, h.grid.since(at), 1, h.keys.Hash(1), 1)
+		c.totals[c.wheel.at] = math.MaxUint64 - 2
+		c.late, c.tooLate = math.MaxUint64-2, math.MaxUint64-2
+		c.past = heavykeeper.Stats{
+			Total: math.MaxUint64 - 2, Admissions: math.MaxUint64, Evictions: math.MaxUint64, Ignored: math.MaxUint64,
+		}
+		for _, seconds := range []int{0, -1, -10} {
+			at := at.Add(time.Duration(seconds) * time.Second)
+			h.count(c, at, h.grid.since(at), 1, h.keys.Hash(1), 5)
+		}
+		require.Equal(t, []uint64{math.MaxUint64, math.MaxUint64}, []uint64{c.late, c.tooLate}, "stripe %d", i)
+	}
+	events, _ := h.TotalAt(at, 0)
+	require.Equal(t, uint64(math.MaxUint64), events)
+	s := h.Stats()
+	for name, got := range map[string]uint64{
+		"Total": s.Total, "Weight": s.Weight, "Late": s.Late, "TooLate": s.TooLate,
+		"Admissions": s.Admissions, "Evictions": s.Evictions, "Ignored": s.Ignored,
+	} {
+		require.Equal(t, uint64(math.MaxUint64), got, name)
+	}
+}
+
 func TestUnusualKeys(t *testing.T) {
 	h := must(t, Config[string]{K: 10, Stripes: 1})
 	at := time.Unix(0, 0)
@@ -365,6 +403,35 @@ func TestUnusualKeys(t *testing.T) {
 	a.AddAt(at, []int{}, 1)
 	a.AddAt(at, "x", 1)
 	require.Equal(t, uint64(1), a.Stats().Ignored)
+}
+
+// A key that does not equal itself moves no time and counts as Ignored alone,
+// whenever it comes.
+func TestIgnoredKeysMoveNothing(t *testing.T) {
+	nan := math.NaN()
+	now := time.Unix(1000, 0)
+	forms := map[string]func(h *HeavyKeeper[float64], at time.Time){
+		"AddAt":      func(h *HeavyKeeper[float64], at time.Time) { h.AddAt(at, nan, 7); h.AddAt(at, nan, 0) },
+		"AddBatchAt": func(h *HeavyKeeper[float64], at time.Time) { h.AddBatchAt(at, []float64{nan}) },
+	}
+	for name, add := range forms {
+		for _, seconds := range []int{0, 1, -1, -2, -3, 3, 1000, -1000} {
+			for _, started := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s/%ds/started=%v", name, seconds, started), func(t *testing.T) {
+					h := must(t, Config[float64]{K: 3, Slots: 3, Slot: time.Second, Stripes: 1})
+					if started {
+						h.AddAt(now, 1, 5)
+					}
+					stats, span, top := h.Stats(), h.SpanAt(now), h.TopAt(now, 0)
+					add(h, now.Add(time.Duration(seconds)*time.Second))
+					stats.Ignored = 1
+					require.Equal(t, stats, h.Stats())
+					require.Equal(t, span, h.SpanAt(now))
+					require.Equal(t, top, h.TopAt(now, 0))
+				})
+			}
+		}
+	}
 }
 
 func TestSpanAndRate(t *testing.T) {
@@ -449,6 +516,14 @@ func TestShortFormsAreNow(t *testing.T) {
 	want := heavykeeper.Estimate{Count: 32, Lower: 32, Upper: 32}
 	require.Equal(t, want, h.Estimate("a"))
 	require.Equal(t, heavykeeper.Item[string]{Key: "a", Estimate: want}, h.Top(1)[0])
+	first := heavykeeper.Item[string]{Key: "there already"}
+	require.Equal(t, append([]heavykeeper.Item[string]{first}, h.Top(2)...), h.AppendTop([]heavykeeper.Item[string]{first}, 2))
+	require.Equal(t, h.Top(0), slices.Collect(h.All()))
+	require.Len(t, h.Top(0), 2)
+	for item := range h.All() { // ends early
+		require.Equal(t, "a", item.Key)
+		break
+	}
 	require.Equal(t, uint64(32), sum(h.Series("a")))
 	require.Len(t, h.Series("nobody"), 10)
 	require.Less(t, h.Span(), time.Hour)

@@ -7,14 +7,8 @@ import (
 	"time"
 )
 
-const (
-	// progressEvery is how often the bar of progress is drawn.
-	progressEvery = 200 * time.Millisecond
-
-	// patience is how long the end of a read is waited for after a signal: what
-	// was read is counted then, and no pipe that is silent keeps us.
-	patience = 100 * time.Millisecond
-)
+// progressEvery is how often the bar of progress is drawn.
+const progressEvery = 200 * time.Millisecond
 
 // counting is one run of the command that counts.
 type counting struct {
@@ -97,12 +91,7 @@ func (c *counting) read() error {
 	err := c.watch(done)
 	c.ended = time.Now()
 	stop()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	c.reader.settle()
 	return err
 }
 
@@ -190,7 +179,13 @@ func (c *counting) finish() error {
 	if c.options.window > 0 && !c.view.screen && c.view.shown && f.counted == c.view.counted {
 		return nil
 	}
-	return c.view.write(f)
+	if err := c.view.write(f); err != nil {
+		return err
+	}
+	if !c.options.quiet {
+		c.warnFew(c.options.k, f)
+	}
+	return nil
 }
 
 // warn tells what was left out of the counts.

@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 		"more":    "a\nc\na", // without an end
 		"log.gz":  gzipped("b\n"),
 		"packed":  gzipped("a\n") + gzipped("a\n"),
-		"cut.gz":  gzipped(strings.Repeat("a\n", 100))[:20],
+		"cut.gz":  gzipped("a\nb\nc")[:28],
 		"bad.gz":  "\x1f\x8bxxxxxxxxxxxx",
 		"-x":      "x\n",
 		"crlf":    "a\r\na\nb\r",
@@ -97,6 +97,10 @@ func TestScripts(t *testing.T) {
 		{args: "empty", stdout: ""},
 		{args: "-o csv", stdin: "", stdout: "rank,key,count,lower,upper,share\n"},
 		{args: "-o json", stdin: "", stdout: `{"lines":0,"total":0,"exact":true,"keys":[]}` + "\n"},
+		{args: "-o csv -window 30s -time 1", stdin: "", stdout: "time,rank,key,count,lower,upper,rate_per_second\n"},
+		{args: "-o csv -window 30s", stdin: "", stdout: "time,rank,key,count,lower,upper,rate_per_second\n"},
+		{args: "-o json -window 30s -time 1", stdin: "", stdout: `{"lines":0,"keys":[]}` + "\n"},
+		{args: "-window 30s -time 1", stdin: "", stdout: ""},
 		{args: "-o csv log", stdout: "rank,key,count,lower,upper,share\n1,b,2,2,2,0.666667\n2,a,1,1,1,0.333333\n"},
 		{args: "log more -o csv -k 1", stdout: "rank,key,count,lower,upper,share\n1,a,3,3,3,0.5\n"},
 		{args: "-o csv -k 1 - more", stdin: "c\nc", stdout: "rank,key,count,lower,upper,share\n1,c,3,3,3,0.6\n"},
@@ -119,7 +123,7 @@ func TestScripts(t *testing.T) {
 			stderr: "hotkeys: read folder: is a directory", status: 1},
 		{args: "-o csv -k 1 bad.gz log", stdout: "rank,key,count,lower,upper,share\n1,b,2,2,2,0.666667\n",
 			stderr: "hotkeys: bad.gz: gzip", status: 1},
-		{args: "-q -f 9 -o csv cut.gz", stdout: "rank,key,count,lower,upper,share\n",
+		{args: "-o csv cut.gz", stdout: "rank,key,count,lower,upper,share\n1,a,1,1,1,0.5\n2,b,1,1,1,0.5\n",
 			stderr: "hotkeys: cut.gz: unexpected EOF", status: 1},
 		{args: "unsafe", stdout: "COUNT  ERROR   SHARE  KEY\n" +
 			"    1      0  16.67%  \\x1b[2Jred\n    1      0  16.67%  back\\\\slash\n    1      0  16.67%  spa ce\n" +
@@ -207,21 +211,32 @@ func TestLongLines(t *testing.T) {
 
 // Memory does not depend on the number of keys or the length of lines.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, args := range [][]string{
-		{}, {"-f", "7"}, {"-f", "-1", "-d", " "}, {"-all"}, {"-window", "1h", "-f", "1", "-time", "4", "-layout", "[02/Jan/2006:15:04:05 -0700]"},
+	const redis = `1339518083.107412 [0 127.0.0.1:60866] "MGET" "page:1" "page:2"`
+	for _, test := range []struct {
+		args []string
+		line string
+	}{
+		{nil, clfLine},
+		{[]string{"-f", "7"}, clfLine},
+		{[]string{"-f", "-1", "-d", " "}, clfLine},
+		{[]string{"-all"}, clfLine},
+		{[]string{"-window", "1h", "-f", "1", "-time", "4", "-layout", "[02/Jan/2006:15:04:05 -0700]"}, clfLine},
+		{[]string{"-monitor"}, redis},
+		{[]string{"-window", "1h", "-monitor", "-time", "1"}, redis},
 	} {
-		o, err := parse(args)
+		o, err := parse(test.args)
 		require.NoError(t, err)
 		o.every = time.Hour
 		tally, err := newTally(o)
 		require.NoError(t, err)
 		r, err := newReader(o, newInput(nil, nil), tally)
 		require.NoError(t, err)
-		line := []byte(clfLine)
+		line := []byte(test.line)
 		allocations := testing.AllocsPerRun(1000, func() {
 			require.NoError(t, r.line(t.Context(), line))
 		})
-		require.Zero(t, allocations, "%q", args)
+		require.Zero(t, allocations, "%q", test.args)
+		require.NotZero(t, r.counted, "%q", test.args)
 	}
 }
 

@@ -2,6 +2,12 @@ package main
 
 import "bytes"
 
+// maxField is the highest number of a field that a line can have: of empty ones.
+const maxField = maxLine + 1
+
+// isField reports whether n is the number of a field, from the front or the end.
+func isField(n int) bool { return n != 0 && n >= -maxField && n <= maxField }
+
 // fields splits lines at a separator, or at runs of blanks if there is none.
 type fields struct {
 	separator []byte
@@ -13,12 +19,9 @@ type fields struct {
 
 func (f *fields) split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, ok bool) {
 	if f.time != 0 {
-		from, _, found := f.find(line, f.time)
-		_, to, complete := f.find(line, f.timeEnd)
-		if !found || !complete {
+		if stamp, ok = f.stamp(line); !ok {
 			return keys, nil, false
 		}
-		stamp = line[from:to]
 	}
 	switch {
 	case f.all:
@@ -31,6 +34,16 @@ func (f *fields) split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, ok
 		return keys, nil, false
 	}
 	return append(keys, line[start:end]), stamp, true
+}
+
+// stamp returns the text of the time, which must be asked for.
+func (f *fields) stamp(line []byte) (_ []byte, ok bool) {
+	from, _, found := f.find(line, f.time)
+	_, to, complete := f.find(line, f.timeEnd)
+	if !found || !complete {
+		return nil, false
+	}
+	return line[from:to], true
 }
 
 // find returns where field n is.

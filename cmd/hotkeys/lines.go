@@ -27,7 +27,8 @@ func (l *lines) reset(r io.Reader) { *l = lines{r: r, buffer: l.buffer, cut: l.c
 
 // next returns the next line without its end, which is a line feed with or
 // without a carriage return before it, or the end of the stream. It is valid
-// until the next call. ok is false at the end of the stream, or an error.
+// until the next call. ok is false at the end of the stream, or an error; what
+// an error leaves of a line is not one.
 func (l *lines) next() (line []byte, ok bool) {
 	for {
 		if i := bytes.IndexByte(l.buffer[l.scanned:l.end], '\n'); i >= 0 {
@@ -50,7 +51,7 @@ func (l *lines) next() (line []byte, ok bool) {
 		case l.err != nil:
 			line = l.buffer[l.start:l.end]
 			l.start, l.scanned, l.end = 0, 0, 0
-			return withoutReturn(line), len(line) > 0 && !l.rest
+			return withoutReturn(line), len(line) > 0 && !l.rest && l.err == io.EOF
 		case l.rest:
 			l.start, l.scanned, l.end = 0, 0, 0
 		}

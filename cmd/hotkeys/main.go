@@ -84,6 +84,13 @@ func (p *process) fail(err error) int {
 	return statusFailed
 }
 
+// warnFew says so if k is more than the sketch in a file can tell.
+func (p *process) warnFew(k int, f *frame) {
+	if n := len(f.items); !f.windowed && !f.exact && n < k {
+		fmt.Fprintf(p.stderr, "hotkeys: -k %d: the sketch tells the hottest %s keys and no more\n", k, grouped(uint64(n)))
+	}
+}
+
 func (p *process) complain(err error) { fmt.Fprintf(p.stderr, "hotkeys: %v\n", err) }
 
 // version is what the go command has recorded of the build.

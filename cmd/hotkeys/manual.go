@@ -64,7 +64,8 @@ WINDOWS
                  with -monitor), or a layout of Go: https://pkg.go.dev/time#Layout
                  A layout with blanks (separators, with -d) takes as many fields
                  from the first on. Times without a zone are taken for UTC.
-    -speed x     replay x times as fast as it happened (default: as fast as can be)
+    -speed x     replay x times as fast as it happened, 0.000001 to 1,000,000
+                 (default: as fast as can be)
 
     Lines that are out of order count in their slot as long as the window has
     it. The latest time is the present, so a time that is wrongly far ahead
@@ -83,17 +84,19 @@ OUTPUT
                          that is not UTF-8 also has key_base64.
                  csv     the same in rows below a row of titles; keys are as they
                          are in the input, but escaped if it goes to a terminal
-    -q           no bar of progress, no messages of what was not counted
+    -q           no bar of progress, no messages of what was not counted, or shown
 
 SKETCHES
     -save file   write what was counted to a file, replacing it as a whole
     -load file   go on from what is in a file
-    -seed n      choose the hash functions. Only sketches of one seed merge. Give
-                 a secret one if the keys may be chosen to collide.
+    -seed n      choose the hash functions. Only sketches of one seed merge. No
+                 seed, secret or not, helps against keys that somebody has chosen
+                 to collide: they make others seem hot, or not. Where keys come
+                 from strangers, do not block or bill by what hotkeys says.
 
     A sketch keeps the hottest 1000 keys, or n if -k n is more, and takes about
-    half a megabyte. Sketches of different -k above 1000 do not merge. A window
-    cannot be saved.
+    half a megabyte; a message tells if a greater -k is asked of it later.
+    Sketches of different -k above 1000 do not merge. A window cannot be saved.
 
     -h, -version print this, or the version, and exit
 

@@ -35,5 +35,10 @@ func (p *process) merge(o *options) int {
 		}
 	}
 	t := &tally{all: sum}
-	return p.fail(p.newView(o).write(t.frame(o.k, time.Time{}, 0)))
+	f := t.frame(o.k, time.Time{}, 0)
+	if err := p.newView(o).write(f); err != nil {
+		return p.fail(err)
+	}
+	p.warnFew(o.k, f)
+	return statusOK
 }

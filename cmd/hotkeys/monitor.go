@@ -18,7 +18,7 @@ func (m *monitor) split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, o
 		return keys, nil, true
 	}
 	if m.stamps.time != 0 {
-		if _, stamp, ok = m.stamps.split(nil, line); !ok {
+		if stamp, ok = m.stamps.stamp(line); !ok {
 			return keys, nil, false
 		}
 	}

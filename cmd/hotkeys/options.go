@@ -14,6 +14,7 @@ const (
 	maxK         = 1_000_000
 	maxSlots     = 1 << 16
 	defaultSlots = 10
+	leastSpeed   = 1e-6
 )
 
 // options are what the command line says.
@@ -52,18 +53,16 @@ func parse(args []string) (*options, error) {
 	}
 	flags, pattern := o.flags()
 	for len(args) > 0 { // flags may follow files, as elsewhere
-		if err := flags.Parse(args); err != nil {
-			return nil, err
-		}
-		rest := flags.Args()
-		if len(rest) < len(args) && args[len(args)-len(rest)-1] == "--" {
-			o.files = append(o.files, rest...)
+		if args[0] == "--" {
+			o.files = append(o.files, args[1:]...)
 			break
 		}
-		if len(rest) > 0 {
-			o.files, rest = append(o.files, rest[0]), rest[1:]
+		n := min(argumentsOf(flags, args[0]), len(args))
+		if err := flags.Parse(args[:n]); err != nil {
+			return nil, err
 		}
-		args = rest
+		o.files = append(o.files, flags.Args()...)
+		args = args[n:]
 	}
 	o.set = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { o.set[f.Name] = true })
@@ -77,6 +76,20 @@ func parse(args []string) (*options, error) {
 		return o, nil
 	}
 	return o, o.validate()
+}
+
+// argumentsOf returns how many arguments a flag takes, itself included; a file
+// is one.
+func argumentsOf(flags *flag.FlagSet, argument string) int {
+	name, dashed := strings.CutPrefix(argument, "-")
+	f := flags.Lookup(strings.TrimPrefix(name, "-"))
+	if !dashed || f == nil { // a file, -name=value, or unknown
+		return 1
+	}
+	if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+		return 1
+	}
+	return 2
 }
 
 // flags returns the flags of the command, which set o, and the text of -re.
@@ -159,6 +172,9 @@ func (o *options) validateKeys() error {
 			return fmt.Errorf("-%s and -%s exclude each other", name, form)
 		}
 	}
+	if o.set["f"] && !isField(o.field) {
+		return fmt.Errorf("-f %d: must be 1 to %d, or -1 to -%d", o.field, maxField, maxField)
+	}
 	if o.all && o.set["f"] {
 		return fmt.Errorf("-all and -f exclude each other")
 	}
@@ -220,8 +236,8 @@ func (o *options) validateTime() error {
 		}
 		return nil
 	}
-	if o.set["speed"] && !(o.speed > 0 && o.speed <= 1e9) {
-		return fmt.Errorf("-speed %v: must be positive, and at most 1e9", o.speed)
+	if o.set["speed"] && !(o.speed >= leastSpeed && o.speed <= 1/leastSpeed) {
+		return fmt.Errorf("-speed %v: must be %v to %v", o.speed, leastSpeed, 1/leastSpeed)
 	}
 	if o.set["layout"] && o.layout == "" {
 		return fmt.Errorf("-layout: must not be empty")

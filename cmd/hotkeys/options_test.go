@@ -17,6 +17,18 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "\t", o.separator)
 	require.Equal(t, []string{"a", "-", "-x", "b"}, o.files)
 
+	o, err = parse([]string{"-d", "--", "a", "--f", "1", "-q", "--", "--", "-k"})
+	require.NoError(t, err)
+	require.Equal(t, "--", o.separator, "a value, not the end of the flags")
+	require.Equal(t, 1, o.field)
+	require.True(t, o.quiet)
+	require.Equal(t, []string{"a", "--", "-k"}, o.files)
+
+	o, err = parse([]string{"merge", "-save", "--", "--", "-o", "json"})
+	require.NoError(t, err)
+	require.Equal(t, "--", o.save)
+	require.Equal(t, []string{"-o", "json"}, o.files)
+
 	o, err = parse([]string{"-window", "30s", "-time", "1"})
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Second, o.slot())
@@ -36,7 +48,14 @@ func TestBadArguments(t *testing.T) {
 		{"-k 9223372036854775808", `invalid value "9223372036854775808" for flag -k`},
 		{"-k x", `invalid value "x" for flag -k`},
 		{"-z", "flag provided but not defined: -z"},
+		{"a -k", "flag needs an argument: -k"},
+		{"---k 1", "bad flag syntax: ---k"},
 		{"-o xml", "-o xml: must be table, json or csv"},
+		{"-f 0", "-f 0: must be 1 to 262145, or -1 to -262145"},
+		{"-f 262146", "-f 262146"},
+		{"-f -9223372036854775808", "-f -9223372036854775808"},
+		{"-window 10s -time -9223372036854775808", "-time -9223372036854775808: must be the number of a field"},
+		{"-window 10s -time 9223372036854775807", "-time 9223372036854775807"},
 		{"-f 1 -re a", "-f and -re exclude each other"},
 		{"-f 1 -json a", "-f and -json exclude each other"},
 		{"-d , -monitor", "-d and -monitor exclude each other"},
@@ -74,8 +93,10 @@ func TestBadArguments(t *testing.T) {
 		{"-window 10s -re a(b) -time 2", "-time 2: -re has no such group"},
 		{"-window 10s -re a(b) -time at", "-time at: -re has no such group"},
 		{"-window 10s -json a -time a.", "-time \"a.\": a name"},
-		{"-window 10s -time 1 -speed 0", "-speed 0: must be positive"},
+		{"-window 10s -time 1 -speed 0", "-speed 0: must be 1e-06 to 1e+06"},
 		{"-window 10s -time 1 -speed -1", "-speed -1"},
+		{"-window 10s -time 1 -speed 1e-12", "-speed 1e-12: must be 1e-06 to 1e+06"},
+		{"-window 10s -time 1 -speed 1e7", "-speed 1e+07"},
 		{"-window 10s -time 1 -speed NaN", "-speed NaN"},
 		{"-window 10s -time 1 -speed Inf", "-speed +Inf"},
 		{"-window 10s -time 1 -layout=", "-layout: must not be empty"},
@@ -114,6 +135,8 @@ func TestManual(t *testing.T) {
 			require.Regexp(t, "-"+name+"[ ,]", manual)
 		}
 	}
+	// TestAttackInflates of the library shows that it is so.
+	require.Contains(t, strings.Join(strings.Fields(manual), " "), "No seed, secret or not, helps against keys")
 	require.Contains(t, manual, grouped(maxLine)+" bytes")
 	require.Contains(t, manual, grouped(maxKey))
 	for line := range strings.Lines(manual) {

@@ -37,7 +37,7 @@ func (t table) print(b *bytes.Buffer, f *frame) {
 		{"COUNT", func(i int) string { return grouped(f.items[i].Count) }},
 		{"ERROR", errors},
 	}
-	if f.series == nil {
+	if !f.windowed {
 		columns = append(columns, column{"SHARE", func(i int) string {
 			return fmt.Sprintf("%.2f%%", 100*f.share(i))
 		}})
@@ -67,19 +67,19 @@ func (t table) rows(b *bytes.Buffer, f *frame, columns []column) {
 		return
 	}
 	cells := make([][]string, len(columns))
+	widths := make([]int, len(columns))
 	for i, c := range columns {
 		cells[i] = append(cells[i], c.title)
 		for row := range f.items {
 			cells[i] = append(cells[i], c.cell(row))
 		}
+		for _, cell := range cells[i] {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
 	for row := range len(f.items) + 1 {
 		used := 0
-		for i := range cells {
-			width := 0
-			for _, cell := range cells[i] {
-				width = max(width, utf8.RuneCountInString(cell))
-			}
+		for i, width := range widths {
 			fmt.Fprintf(b, "%*s  ", width, cells[i][row])
 			used += width + 2
 		}
@@ -142,9 +142,9 @@ type jsonKey struct {
 
 func (jsonPrinter) print(b *bytes.Buffer, f *frame) {
 	out := jsonFrame{Lines: f.lines, Keys: []jsonKey{}}
-	if f.at.IsZero() {
+	if !f.windowed {
 		out.Total, out.Exact = &f.total, &f.exact
-	} else {
+	} else if !f.at.IsZero() {
 		out.Time, out.Span = f.at.Truncate(time.Millisecond).Format(timeForm), f.span.Seconds()
 	}
 	for i, item := range f.items {
@@ -155,7 +155,7 @@ func (jsonPrinter) print(b *bytes.Buffer, f *frame) {
 		if item.Upper != math.MaxUint64 {
 			key.Upper = &item.Upper
 		}
-		if f.at.IsZero() {
+		if !f.windowed {
 			share := f.share(i)
 			key.Share = &share
 		} else {
@@ -195,11 +195,10 @@ type csvPrinter struct {
 
 func (p *csvPrinter) print(b *bytes.Buffer, f *frame) {
 	w := csv.NewWriter(b) // its errors are those of b, which has none
-	windowed := !f.at.IsZero()
 	if !p.titled {
 		p.titled = true
 		titles := []string{"rank", "key", "count", "lower", "upper", "share"}
-		if windowed {
+		if f.windowed {
 			titles = []string{"time", "rank", "key", "count", "lower", "upper", "rate_per_second"}
 		}
 		w.Write(titles)
@@ -216,7 +215,7 @@ func (p *csvPrinter) print(b *bytes.Buffer, f *frame) {
 			strconv.Itoa(i + 1), key, strconv.FormatUint(item.Count, 10), strconv.FormatUint(item.Lower, 10), upper,
 			strconv.FormatFloat(f.share(i), 'g', 6, 64),
 		}
-		if windowed {
+		if f.windowed {
 			at := f.at.Truncate(time.Millisecond).Format(timeForm)
 			row[len(row)-1] = strconv.FormatFloat(window.Rate(item.Count, f.span), 'g', 6, 64)
 			row = append([]string{at}, row...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
 )
 
@@ -19,6 +20,8 @@ type reader struct {
 	stamps   *stamps // nil: the time of a line is that of its arrival
 	every    time.Duration
 	speed    float64
+
+	counting sync.Mutex // held but while waiting for input
 
 	problems chan error     // files that could not be read
 	frames   chan time.Time // moments of the log at which to show the window
@@ -42,7 +45,7 @@ func newReader(o *options, in *input, t *tally) (*reader, error) {
 		problems: make(chan error), frames: make(chan time.Time), shown: make(chan struct{}),
 	}
 	if o.time != "" {
-		r.stamps = newStamps(o.layout, time.Now())
+		r.stamps = newStamps(o.layout, time.Now)
 	}
 	var err error
 	r.splitter, err = newSplitter(o)
@@ -50,8 +53,10 @@ func newReader(o *options, in *input, t *tally) (*reader, error) {
 }
 
 // run reads all files. It returns early when ctx is done, as soon as a read that
-// is under way has ended.
+// is under way has ended, and does not count what that brings.
 func (r *reader) run(ctx context.Context) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
 	for _, name := range r.input.names {
 		err := r.file(ctx, name)
 		r.publish()
@@ -68,8 +73,18 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
+// settle waits until what was read is counted, but not for input: a pipe may be
+// silent for ever. The context of run must be done. Nothing is counted after
+// settle has returned.
+func (r *reader) settle() {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+}
+
 func (r *reader) file(ctx context.Context, name string) error {
+	r.counting.Unlock()
 	file, closer, err := r.input.open(name)
+	r.counting.Lock()
 	if err != nil {
 		return err
 	}
@@ -151,8 +166,7 @@ func (r *reader) wait(ctx context.Context, t time.Time) error {
 	if r.speed == 0 {
 		return nil
 	}
-	due := r.started.Add(time.Duration(float64(t.Sub(r.from)) / r.speed))
-	pause := time.Until(due)
+	pause := time.Until(r.started.Add(replayTime(t.Sub(r.from), r.speed)))
 	if pause < time.Millisecond { // timers do no better
 		return nil
 	}
@@ -165,6 +179,13 @@ func (r *reader) wait(ctx context.Context, t time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// replayTime returns how long a span of a log takes at a speed; no more than a
+// timer can wait, even for centuries in slow motion.
+func replayTime(span time.Duration, speed float64) time.Duration {
+	const century = 100 * 365 * 24 * time.Hour
+	return time.Duration(min(float64(span)/speed, float64(century)))
 }
 
 // after returns the first multiple of d since 1970 that is after t.
@@ -201,7 +222,12 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
+	w.reader.counting.Unlock()
 	n, err := w.file.Read(p)
+	w.reader.counting.Lock()
+	if err := w.ctx.Err(); err != nil { // may have settled
+		return 0, err
+	}
 	w.reader.arrived = time.Now()
 	return n, err
 }

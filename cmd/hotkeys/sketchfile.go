@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/heavykeeper-go/heavykeeper"
@@ -35,7 +36,7 @@ func readSketch(name string) (*heavykeeper.HeavyKeeper[string], error) {
 }
 
 // writeSketch writes a sketch to a file: all of it, or else the file remains
-// what it was.
+// what it was. Its mode does in any case, and so do links to it.
 func writeSketch(name string, h *heavykeeper.HeavyKeeper[string]) error {
 	data, err := h.MarshalBinary()
 	if err != nil {
@@ -44,11 +45,22 @@ func writeSketch(name string, h *heavykeeper.HeavyKeeper[string]) error {
 	if len(data) > maxSketch {
 		return fmt.Errorf("%s: the sketch has %d bytes, more than the %d that -load reads", name, len(data), maxSketch)
 	}
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(name)
+	switch exists := err == nil; {
+	case exists && !info.Mode().IsRegular():
 		return writeInto(name, os.O_WRONLY, data) // a pipe or device cannot be replaced
+	case exists:
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return err
+		}
+	case isLink(name): // to what is to be made
+		return writeInto(name, os.O_WRONLY|os.O_CREATE, data)
 	}
 	part := name + "." + strconv.Itoa(os.Getpid()) + ".part"
 	err = writeInto(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, data)
+	if err == nil && info != nil {
+		err = os.Chmod(part, info.Mode().Perm())
+	}
 	if err == nil {
 		err = os.Rename(part, name)
 	}
@@ -56,6 +68,11 @@ func writeSketch(name string, h *heavykeeper.HeavyKeeper[string]) error {
 		os.Remove(part)
 	}
 	return err
+}
+
+func isLink(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
 func writeInto(name string, mode int, data []byte) error {

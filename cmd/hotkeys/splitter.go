@@ -10,8 +10,8 @@ import (
 type splitter interface {
 	// split appends the keys of a line to keys and returns the text of its
 	// time, if it is asked for that. ok is false if the line is not of the
-	// form expected, or its keys have no time. What it returns is valid until the line
-	// changes or the next call.
+	// form expected, or its keys have no time. What it returns is valid until
+	// the line changes or the next call.
 	split(keys [][]byte, line []byte) (_ [][]byte, stamp []byte, ok bool)
 }
 
@@ -39,8 +39,8 @@ func newSplitter(o *options) (splitter, error) {
 // has, from the first on.
 func (f *fields) setTime(first, layout string) error {
 	n, err := strconv.Atoi(first)
-	if err != nil || n == 0 {
-		return fmt.Errorf("-time %s: must be the number of a field", first)
+	if err != nil || !isField(n) {
+		return fmt.Errorf("-time %s: must be the number of a field, 1 to %d, or -1 to -%d", first, maxField, maxField)
 	}
 	layout = layoutOf(layout)
 	count := len(strings.Fields(layout))

@@ -41,15 +41,15 @@ var (
 // so it keeps the last.
 type stamps struct {
 	layout string
-	unit   time.Duration // 0: layout is one of package time
-	now    time.Time     // tells the year of layouts that have none
+	unit   time.Duration    // 0: layout is one of package time
+	now    func() time.Time // tells the year of layouts that have none
 
 	text []byte // of the last time
 	last time.Time
 	ok   bool
 }
 
-func newStamps(layout string, now time.Time) *stamps {
+func newStamps(layout string, now func() time.Time) *stamps {
 	return &stamps{layout: layoutOf(layout), unit: units[layout], now: now}
 }
 
@@ -71,13 +71,24 @@ func (s *stamps) parse(text string) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	if t.Year() == 0 { // the latest such day that is not in the future
-		t = t.AddDate(s.now.Year(), 0, 0)
-		if t.After(s.now.AddDate(0, 0, 1)) {
-			t = t.AddDate(-1, 0, 0)
-		}
+	if t.Year() == 0 {
+		return withYear(t, s.now())
 	}
 	return t, true
+}
+
+// withYear returns the latest such time of a year that is not in the future. A
+// day of grace is for zones and clocks that differ.
+func withYear(t, now time.Time) (time.Time, bool) {
+	limit := now.AddDate(0, 0, 1)
+	const longest = 8 // years between two leap years, around 2100
+	for year := now.Year() + 1; year >= now.Year()-longest; year-- {
+		dated := t.AddDate(year, 0, 0)
+		if dated.Day() == t.Day() && !dated.After(limit) { // not 29 February of a common year
+			return dated, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // parseUnix reads a decimal number of units since 1970.

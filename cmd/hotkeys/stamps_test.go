@@ -34,7 +34,7 @@ func TestStamps(t *testing.T) {
 		{"unixus", "1339518083107412", "2012-06-12T16:21:23.107412Z"},
 		{"unixns", "1339518083107412001", "2012-06-12T16:21:23.107412001Z"},
 	} {
-		s := newStamps(test.layout, now)
+		s := newStamps(test.layout, func() time.Time { return now })
 		for range 2 { // read, and remembered
 			got, ok := s.read([]byte(test.text))
 			require.Equal(t, test.want != "", ok, "%s %s", test.layout, test.text)
@@ -44,6 +44,32 @@ func TestStamps(t *testing.T) {
 		}
 		_, ok := s.read([]byte("other"))
 		require.False(t, ok)
+	}
+}
+
+// The year of times that have none is told by the clock as it is by then.
+func TestStampsWithoutYear(t *testing.T) {
+	var now time.Time
+	s := newStamps("syslog", func() time.Time { return now })
+	for _, test := range []struct{ now, text, want string }{
+		{"2026-12-31T23:59:50Z", "Dec 31 23:59:49", "2026-12-31T23:59:49Z"},
+		{"2026-12-31T23:59:50Z", "Jan  1 00:00:10", "2027-01-01T00:00:10Z"}, // a clock ahead
+		{"2027-01-01T00:00:01Z", "Jan  1 00:00:00", "2027-01-01T00:00:00Z"}, // a year begins
+		{"2027-01-01T00:00:01Z", "Dec 31 23:59:59", "2026-12-31T23:59:59Z"},
+		{"2027-06-01T00:00:00Z", "Jun  2 00:00:00", "2027-06-02T00:00:00Z"},
+		{"2027-06-01T00:00:00Z", "Jun  2 00:00:01", "2026-06-02T00:00:01Z"},
+		{"2028-03-01T00:00:00Z", "Feb 29 12:00:00", "2028-02-29T12:00:00Z"},
+		{"2028-02-01T00:00:00Z", "Feb 29 12:00:01", "2024-02-29T12:00:01Z"},
+		{"2027-03-01T00:00:00Z", "Feb 29 12:00:02", "2024-02-29T12:00:02Z"},
+		{"2104-01-01T00:00:00Z", "Feb 29 12:00:03", "2096-02-29T12:00:03Z"},
+		{"2027-03-01T00:00:00Z", "Mar  1 12:00:02", "2027-03-01T12:00:02Z"},
+	} {
+		var err error
+		now, err = time.Parse(time.RFC3339, test.now)
+		require.NoError(t, err)
+		got, ok := s.read([]byte(test.text))
+		require.True(t, ok, "%+v", test)
+		require.Equal(t, test.want, got.Format(time.RFC3339), "%+v", test)
 	}
 }
 

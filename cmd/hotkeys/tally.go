@@ -69,21 +69,23 @@ type frame struct {
 	exact bool
 
 	// Of a window.
-	at     time.Time
-	span   time.Duration
-	series [][]uint64 // of items
+	windowed bool
+	at       time.Time // zero before the first time of a log
+	span     time.Duration
+	series   [][]uint64 // of items
 }
 
 // frame returns the k hottest keys, at a time that matters to windows only. If
 // slots end just then, short is how much earlier to look, so that it is they
 // that are shown and not the ones that begin.
 func (t *tally) frame(k int, at time.Time, short time.Duration) *frame {
-	f := &frame{lines: t.lines.Load(), counted: t.counted.Load(), at: at}
+	f := &frame{lines: t.lines.Load(), counted: t.counted.Load()}
 	if t.window == nil {
 		stats := t.all.Stats()
 		f.items, f.total, f.exact = t.all.Top(k), stats.Total, stats.Exact
 		return f
 	}
+	f.windowed, f.at = true, at
 	at = at.Add(-short)
 	f.items = t.window.TopAt(at, k)
 	f.span = (t.window.SpanAt(at) + short).Round(time.Microsecond)

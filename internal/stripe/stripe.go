@@ -4,6 +4,7 @@ package stripe
 
 import (
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -32,6 +33,16 @@ type Part[T any] struct {
 	index int
 	Value T // guarded by the lock
 	_     [128]byte
+}
+
+// Default returns the smallest power of two that is at least GOMAXPROCS, or the
+// largest up to max if that is less; max must be a power of two.
+func Default(max int) int {
+	n := 1
+	for n < runtime.GOMAXPROCS(0) && n < max {
+		n *= 2
+	}
+	return n
 }
 
 // New returns a set of n parts, n > 0, with the values that initialize sets.

@@ -19,6 +19,8 @@ import (
 	"github.com/heavykeeper-go/heavykeeper/tmc/server"
 )
 
+var enabled = flag.Bool("faults", false, "play the faults, which takes minutes")
+
 var long = flag.Bool("long", false, "keep up each fault for longer, and play all with both channels")
 
 func TestMain(m *testing.M) {
@@ -134,6 +136,9 @@ type system struct {
 }
 
 func TestFaults(t *testing.T) {
+	if !*enabled {
+		t.Skip("needs -faults")
+	}
 	if runtime.GOARCH == "386" {
 		t.Skip("shares 64-bit counters between processes")
 	}
