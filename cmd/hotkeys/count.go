@@ -108,13 +108,13 @@ func (c *counting) watch(done <-chan struct{}) error {
 		case problem := <-c.reader.problems:
 			c.report(problem)
 		case at := <-c.reader.frames:
-			err = c.view.show(c.tally.frame(c.options.k, at, 1))
+			err = c.view.show(c.tally.frame(c.options.k, at, 1, c.view.showsSlots()))
 			c.reader.shown <- struct{}{}
 		case <-tick.C:
 			if c.progress != nil {
 				c.progress.draw(c.input.read.Load(), time.Now())
 			} else {
-				err = c.view.show(c.tally.frame(c.options.k, due, c.short()))
+				err = c.view.show(c.tally.frame(c.options.k, due, c.short(), c.view.showsSlots()))
 			}
 			due = c.schedule(tick)
 		case s := <-c.signals:
@@ -175,7 +175,7 @@ func (c *counting) finish() error {
 	case present != nil:
 		at = *present
 	}
-	f := c.tally.frame(c.options.k, at, 0)
+	f := c.tally.frame(c.options.k, at, 0, showsSlots(c.view.printer))
 	if c.options.window > 0 && !c.view.screen && c.view.shown && f.counted == c.view.counted {
 		return nil
 	}

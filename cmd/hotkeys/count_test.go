@@ -199,6 +199,15 @@ func TestAgainstExactCount(t *testing.T) {
 	}
 }
 
+// A line of just the length that is read is not cut, whatever its end.
+func TestLongestLine(t *testing.T) {
+	line := strings.Repeat("x", maxLine-2) + " a"
+	for _, end := range []string{"\n", "\r\n", "\r", ""} {
+		got := run(line+end, "-f", "-1", "-o", "csv")
+		require.Equal(t, result{stdout: "rank,key,count,lower,upper,share\n1,a,1,1,1,1\n"}, got, "%q", end)
+	}
+}
+
 // Keys that are far too long are cut, and lines are, and a message says so.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", maxLine+1)

@@ -12,7 +12,7 @@ const maxLine = 256 << 10
 // lines reads a stream line by line.
 type lines struct {
 	r          io.Reader
-	buffer     []byte // one byte more than a line may have
+	buffer     []byte // two more than a line may have: for a return, and to see more
 	start, end int    // of what is in the buffer and was not returned
 	scanned    int    // up to which there is no line feed
 	rest       bool   // what comes next is the rest of a line that was cut
@@ -20,7 +20,7 @@ type lines struct {
 	cut        uint64 // lines cut
 }
 
-func newLines() *lines { return &lines{buffer: make([]byte, maxLine+1)} }
+func newLines() *lines { return &lines{buffer: make([]byte, maxLine+2)} }
 
 // reset makes l read r.
 func (l *lines) reset(r io.Reader) { *l = lines{r: r, buffer: l.buffer, cut: l.cut} }
@@ -39,19 +39,21 @@ func (l *lines) next() (line []byte, ok bool) {
 				l.rest = false
 				continue
 			}
-			return withoutReturn(line), true
+			return l.finished(line), true
 		}
 		l.scanned = l.end
 		switch {
 		case !l.rest && l.start == 0 && l.end == len(l.buffer):
 			l.rest = true
-			l.cut++
 			l.start = l.end
-			return l.buffer[:l.end-1], true
+			return l.finished(l.buffer), true
 		case l.err != nil:
 			line = l.buffer[l.start:l.end]
 			l.start, l.scanned, l.end = 0, 0, 0
-			return withoutReturn(line), len(line) > 0 && !l.rest && l.err == io.EOF
+			if len(line) == 0 || l.rest || l.err != io.EOF {
+				return nil, false
+			}
+			return l.finished(line), true
 		case l.rest:
 			l.start, l.scanned, l.end = 0, 0, 0
 		}
@@ -59,9 +61,15 @@ func (l *lines) next() (line []byte, ok bool) {
 	}
 }
 
-func withoutReturn(line []byte) []byte {
+// finished returns a line without a carriage return at its end, and cut if it is
+// too long.
+func (l *lines) finished(line []byte) []byte {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
-		return line[:n-1]
+		line = line[:n-1]
+	}
+	if longest := len(l.buffer) - 2; len(line) > longest {
+		l.cut++
+		line = line[:longest]
 	}
 	return line
 }

@@ -24,11 +24,11 @@ func readAll(l *lines, r io.Reader) []string {
 // modelLines returns what lines should of a text.
 func modelLines(text string, longest int) (all []string, cut uint64) {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSuffix(line, "\n"); len(line) > longest {
-			all, cut = append(all, line[:longest]), cut+1
-			continue
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if len(line) > longest {
+			line, cut = line[:longest], cut+1
 		}
-		all = append(all, strings.TrimSuffix(line, "\r"))
+		all = append(all, line)
 	}
 	return all, cut
 }
@@ -48,7 +48,7 @@ func TestLines(t *testing.T) {
 			"half":        iotest.HalfReader(strings.NewReader(string(text))),
 			"end at once": iotest.DataErrReader(strings.NewReader(string(text))),
 		} {
-			l := &lines{buffer: make([]byte, size+1)}
+			l := &lines{buffer: make([]byte, size+2)}
 			require.Equal(t, want, readAll(l, reader), "%d: %q by %d, %s", i, text, size, name)
 			require.NoError(t, l.failure())
 			require.Equal(t, cut, l.cut, "%d: %q by %d, %s", i, text, size, name)

@@ -64,7 +64,7 @@ WINDOWS
                  with -monitor), or a layout of Go: https://pkg.go.dev/time#Layout
                  A layout with blanks (separators, with -d) takes as many fields
                  from the first on. Times without a zone are taken for UTC.
-    -speed x     replay x times as fast as it happened, 0.000001 to 1,000,000
+    -speed x     replay x times as fast as it happened, at least 0.000001
                  (default: as fast as can be)
 
     Lines that are out of order count in their slot as long as the window has

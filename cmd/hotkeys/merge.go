@@ -35,7 +35,7 @@ func (p *process) merge(o *options) int {
 		}
 	}
 	t := &tally{all: sum}
-	f := t.frame(o.k, time.Time{}, 0)
+	f := t.frame(o.k, time.Time{}, 0, false)
 	if err := p.newView(o).write(f); err != nil {
 		return p.fail(err)
 	}

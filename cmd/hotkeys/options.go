@@ -15,6 +15,7 @@ const (
 	maxSlots     = 1 << 16
 	defaultSlots = 10
 	leastSpeed   = 1e-6
+	highestSpeed = 1e9
 )
 
 // options are what the command line says.
@@ -236,8 +237,8 @@ func (o *options) validateTime() error {
 		}
 		return nil
 	}
-	if o.set["speed"] && !(o.speed >= leastSpeed && o.speed <= 1/leastSpeed) {
-		return fmt.Errorf("-speed %v: must be %v to %v", o.speed, leastSpeed, 1/leastSpeed)
+	if o.set["speed"] && !(o.speed >= leastSpeed && o.speed <= highestSpeed) {
+		return fmt.Errorf("-speed %v: must be %v to %v", o.speed, leastSpeed, highestSpeed)
 	}
 	if o.set["layout"] && o.layout == "" {
 		return fmt.Errorf("-layout: must not be empty")

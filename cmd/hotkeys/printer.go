@@ -22,6 +22,20 @@ type printer interface {
 	print(b *bytes.Buffer, f *frame)
 }
 
+// showsSlots reports whether a printer shows the series of a frame's keys.
+func showsSlots(p printer) bool {
+	switch p := p.(type) {
+	case table:
+		return p.width >= leastForSlots
+	case jsonPrinter:
+		return true
+	}
+	return false
+}
+
+// leastForSlots is the width of a terminal in which there is room for slots.
+const leastForSlots = 60
+
 // table is for people: all of the stream, or the whole of a window.
 type table struct{ width int } // of the terminal; 0: none
 
@@ -45,7 +59,7 @@ func (t table) print(b *bytes.Buffer, f *frame) {
 		columns = append(columns, column{"RATE/S", func(i int) string {
 			return rateText(window.Rate(f.items[i].Count, f.span))
 		}})
-		if t.width >= 60 && len(f.series) > 0 {
+		if showsSlots(t) && len(f.series) > 0 {
 			shown := min(len(f.series[0]), t.width/3)
 			name := fmt.Sprintf("%*s", shown, "SLOTS")
 			columns = append(columns, column{name, func(i int) string {
@@ -112,7 +126,7 @@ func (plainLines) print(b *bytes.Buffer, f *frame) {
 	at := f.at.Truncate(time.Millisecond).Format(timeForm)
 	for i, item := range f.items {
 		fmt.Fprintf(b, "%s %3d %9d %9s/s  %s\n",
-			at, i+1, item.Count, rateText(window.Rate(item.Count, f.span)), appendSafe(nil, item.Key))
+			at, i+1, item.Count, rateText(window.Rate(item.Count, f.span)), safe(item.Key))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +38,37 @@ func TestTableOfManyKeys(t *testing.T) {
 		if want := fmt.Sprintf("  key%d", i); row[end-2:] != want {
 			t.Fatalf("row %d: got %q, want %q at its end", i, row, want)
 		}
+	}
+}
+
+// Series are fetched for those who show them only: for many keys and slots they
+// take a great deal of memory.
+func TestFramesHaveNoMoreThanIsShown(t *testing.T) {
+	for _, test := range []struct {
+		args   string
+		screen size
+		want   bool
+	}{
+		{"", size{}, false},
+		{"-o csv", size{}, false},
+		{"-o csv", size{80, 24}, false},
+		{"-o json", size{}, true},
+		{"-o json", size{40, 24}, true},
+		{"", size{80, 24}, true},
+		{"", size{59, 24}, false},
+	} {
+		o, err := parse(append(strings.Fields(test.args), "-window", "10s"))
+		require.NoError(t, err)
+		p := process{terminal: func(any) (size, bool) { return test.screen, test.screen != size{} }}
+		v := p.newView(o)
+		tally, err := newTally(o)
+		require.NoError(t, err)
+		now := time.Unix(100, 0)
+		tally.add([]byte("a"), now)
+		f := tally.frame(10, now, 0, v.showsSlots())
+		require.Len(t, f.items, 1)
+		require.Equal(t, test.want, len(f.series) == 1, "%+v", test)
+		v.printer.print(&v.buffer, f)
 	}
 }
 

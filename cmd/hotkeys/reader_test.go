@@ -33,7 +33,7 @@ func TestReaderSettles(t *testing.T) {
 		r.settle()
 		want, err := tally.all.MarshalBinary()
 		require.NoError(t, err)
-		require.Equal(t, uint64(2), tally.frame(3, r.arrived, 0).total)
+		require.Equal(t, uint64(2), tally.frame(3, r.arrived, 0, false).total)
 
 		io.WriteString(lines, "ne\nc\nc\nd")
 		<-done

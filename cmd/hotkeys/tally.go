@@ -72,13 +72,14 @@ type frame struct {
 	windowed bool
 	at       time.Time // zero before the first time of a log
 	span     time.Duration
-	series   [][]uint64 // of items
+	series   [][]uint64 // of items, if asked for
 }
 
 // frame returns the k hottest keys, at a time that matters to windows only. If
 // slots end just then, short is how much earlier to look, so that it is they
-// that are shown and not the ones that begin.
-func (t *tally) frame(k int, at time.Time, short time.Duration) *frame {
+// that are shown and not the ones that begin. slots asks for the series of each
+// key, which take as much memory as there are keys and slots.
+func (t *tally) frame(k int, at time.Time, short time.Duration, slots bool) *frame {
 	f := &frame{lines: t.lines.Load(), counted: t.counted.Load()}
 	if t.window == nil {
 		stats := t.all.Stats()
@@ -89,6 +90,9 @@ func (t *tally) frame(k int, at time.Time, short time.Duration) *frame {
 	at = at.Add(-short)
 	f.items = t.window.TopAt(at, k)
 	f.span = (t.window.SpanAt(at) + short).Round(time.Microsecond)
+	if !slots {
+		return f
+	}
 	for _, item := range f.items {
 		f.series = append(f.series, t.window.SeriesAt(at, item.Key))
 	}

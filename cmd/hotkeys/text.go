@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// appendSafe appends key as it can be printed to a terminal: what is not a
-// printable character is escaped as in Go, and so is the backslash.
-func appendSafe(dst []byte, key string) []byte {
+// safe returns key as it can be printed to a terminal: what is not a printable
+// character is escaped as in Go, and so is the backslash.
+func safe(key string) string {
+	var dst []byte
 	for len(key) > 0 {
 		r, n := utf8.DecodeRuneInString(key)
 		switch {
@@ -22,11 +23,8 @@ func appendSafe(dst []byte, key string) []byte {
 		}
 		key = key[n:]
 	}
-	return dst
+	return string(dst)
 }
-
-// safe returns what appendSafe appends.
-func safe(key string) string { return string(appendSafe(nil, key)) }
 
 // grouped returns n with its digits in groups of three.
 func grouped(n uint64) string {

@@ -75,6 +75,15 @@ func (v *view) show(f *frame) error {
 	return err
 }
 
+// showsSlots reports whether show shows the series of a frame's keys.
+func (v *view) showsSlots() bool {
+	if !v.screen {
+		return showsSlots(v.printer)
+	}
+	s, _ := v.terminal()
+	return showsSlots(table{width: s.columns})
+}
+
 // draw draws a screen over the one before.
 func (v *view) draw(f *frame) {
 	if passed := f.at.Sub(v.lastAt); passed > 0 && !v.lastAt.IsZero() {
