@@ -2,6 +2,8 @@ package main
 
 import (
 	"flag"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +55,7 @@ func TestBadArguments(t *testing.T) {
 		{"-o xml", "-o xml: must be table, json or csv"},
 		{"-f 0", "-f 0: must be 1 to 262145, or -1 to -262145"},
 		{"-f 262146", "-f 262146"},
-		{"-f -9223372036854775808", "-f -9223372036854775808"},
+		{fmt.Sprint("-f ", math.MinInt), fmt.Sprint("-f ", math.MinInt)},
 		{"-window 10s -time -9223372036854775808", "-time -9223372036854775808: must be the number of a field"},
 		{"-window 10s -time 9223372036854775807", "-time 9223372036854775807"},
 		{"-f 1 -re a", "-f and -re exclude each other"},
