@@ -77,13 +77,17 @@ func newKeys[K comparable](c Config[K]) keys[K] {
 }
 
 // hash returns the 64 bits that a key's place in the index, its fingerprint
-// and its cells are derived from. It is small enough to be inlined for keys of
-// 64 bits.
+// and its cells are derived from.
 func (h *keys[K]) hash(key K) uint64 {
 	if h.kind == kind64 {
-		return mix(*(*uint64)(unsafe.Pointer(&key)) ^ h.seed)
+		return h.hash64(key)
 	}
 	return h.hashOther(key)
+}
+
+// hash64 is hash for keys of 64 bits, small enough to be inlined.
+func (h *keys[K]) hash64(key K) uint64 {
+	return mix(*(*uint64)(unsafe.Pointer(&key)) ^ h.seed)
 }
 
 func (h *keys[K]) hashOther(key K) uint64 {
@@ -107,8 +111,14 @@ func (h *keys[K]) hashOther(key K) uint64 {
 
 // hashAll sets dst[i] to the hash of each batch[i].
 func (h *keys[K]) hashAll(dst []uint64, batch []K) {
+	if h.kind == kind64 {
+		for i, key := range batch {
+			dst[i] = h.hash64(key)
+		}
+		return
+	}
 	for i, key := range batch {
-		dst[i] = h.hash(key)
+		dst[i] = h.hashOther(key)
 	}
 }
 

@@ -88,7 +88,7 @@ func fold(x, y uint64) uint64 {
 type view struct {
 	owned   bool   // the key owns a cell
 	lower   uint64 // the largest count it owns
-	weakest *cell  // of those it does not own, the one of the smallest count
+	weakest *cell  // if it owns none, the one of the smallest count
 	most    uint64 // of a counter; add gives a power of two too much or less
 }
 
@@ -97,8 +97,9 @@ type view struct {
 // takes w back by adding -w, which is exact, and goes the long way round.
 //
 // This is most of the cost of a miss. With the default number of rows it has
-// one branch that depends on data, whether the key owns any of its cells, and
-// no loop otherwise. BenchmarkMiss guards it.
+// one branch that depends on data, whether the key owns any of its cells; which
+// of them it owns is as good as random, and a branch for that would cost more
+// than the rest. BenchmarkMiss guards it.
 func (r *rows) add(h, w uint64) view {
 	if r.count != defaultRows {
 		return r.addAny(h, w)
@@ -110,9 +111,13 @@ func (r *rows) add(h, w uint64) view {
 	k := 2*width + uint64(uint32(y))*width>>32
 	l := 3*width + y>>32*width>>32
 	a, b, c, d := &r.cells[i], &r.cells[j], &r.cells[k], &r.cells[l]
-	if a.fingerprint == fingerprint || b.fingerprint == fingerprint ||
-		c.fingerprint == fingerprint || d.fingerprint == fingerprint {
-		return r.addTo([]*cell{a, b, c, d}, h, w)
+	ownsA, ownsB, ownsC, ownsD := a.owner(fingerprint), b.owner(fingerprint), c.owner(fingerprint), d.owner(fingerprint)
+	if ownsA|ownsB|ownsC|ownsD != 0 {
+		countA, mostA := a.give(w, ownsA)
+		countB, mostB := b.give(w, ownsB)
+		countC, mostC := c.give(w, ownsC)
+		countD, mostD := d.give(w, ownsD)
+		return view{owned: true, lower: max(countA, countB, countC, countD), weakest: a, most: mostA | mostB | mostC | mostD}
 	}
 	most := a.wrap(w) | b.wrap(w) | c.wrap(w) | d.wrap(w)
 	// Counts with indices below them, so that the least comes with its place.
@@ -120,35 +125,37 @@ func (r *rows) add(h, w uint64) view {
 	return view{weakest: &r.cells[uint32(weakest)], most: most}
 }
 
-// wrap adds w to c.err and returns the sum; c.err wraps where that is larger.
-func (c *cell) wrap(w uint64) uint64 {
-	err := uint64(c.err) + w
-	c.err = uint32(err)
-	return err
+// owner returns all ones if the key with that fingerprint owns c, else 0.
+func (c *cell) owner(fingerprint uint32) uint64 {
+	return uint64(int64(uint64(c.fingerprint^fingerprint)-1) >> 63)
+}
+
+// give adds w to c.count where owned is all ones, to c.err where it is 0. It
+// returns the count, if owned, and the sum. Counters wrap; these do not.
+func (c *cell) give(w, owned uint64) (count, sum uint64) {
+	count, err := (uint64(c.count)+w)&owned, (uint64(c.err)+w)&^owned
+	c.count += uint32(w & owned)
+	c.err += uint32(w &^ owned)
+	return count, count | err
+}
+
+// wrap is give for a cell that the key does not own.
+func (c *cell) wrap(w uint64) (sum uint64) {
+	sum = uint64(c.err) + w
+	c.err = uint32(sum)
+	return sum
 }
 
 // addAny is add for any number of rows.
 func (r *rows) addAny(h, w uint64) view {
-	var cells [maxRows]*cell
+	v := view{weakest: r.at(h, 0)}
+	least := uint32(math.MaxUint32)
 	for i := range r.count {
-		cells[i] = r.at(h, i)
-	}
-	return r.addTo(cells[:r.count], h, w)
-}
-
-// addTo is add, given the key's cells, of which it may own any.
-func (r *rows) addTo(cells []*cell, h, w uint64) view {
-	v := view{weakest: cells[0]}
-	least, fingerprint := uint32(math.MaxUint32), uint32(h)&r.mask
-	for _, c := range cells {
-		if c.fingerprint == fingerprint {
-			count := uint64(c.count) + w
-			c.count = uint32(count)
-			v.owned, v.lower, v.most = true, max(v.lower, count), v.most|count
-			continue
-		}
-		v.most |= c.wrap(w)
-		if c.count < least {
+		c := r.at(h, i)
+		owned := c.owner(uint32(h) & r.mask)
+		count, sum := c.give(w, owned)
+		v.owned, v.lower, v.most = v.owned || owned != 0, max(v.lower, count), v.most|sum
+		if owned == 0 && c.count < least {
 			least, v.weakest = c.count, c
 		}
 	}
