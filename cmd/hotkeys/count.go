@@ -18,6 +18,7 @@ type counting struct {
 	input    *input
 	reader   *reader
 	view     *view
+	signals  *signals
 	progress *progress // nil if none is shown
 	held     []error   // what went wrong while a screen was shown
 	ended    time.Time // when the input did, or a signal came
@@ -82,6 +83,7 @@ func (c *counting) newProgress() *progress {
 // read reads the input in another goroutine until it ends, a signal comes, or
 // the output is gone, which it returns as an error.
 func (c *counting) read() error {
+	c.signals = c.catch(c.view.screen)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -117,8 +119,11 @@ func (c *counting) watch(done <-chan struct{}) error {
 				err = c.view.show(c.tally.frame(c.options.k, due, c.short(), c.view.showsSlots()))
 			}
 			due = c.schedule(tick)
-		case s := <-c.signals:
-			c.unhandle()
+		case <-c.signals.stop:
+			c.view.leave()
+			c.signals.suspend()
+			err = c.view.show(c.tally.frame(c.options.k, c.present(), 0, c.view.showsSlots()))
+		case s := <-c.signals.end:
 			c.status = statusSignal
 			if number, ok := s.(syscall.Signal); ok {
 				c.status += int(number)
@@ -165,17 +170,23 @@ func (c *counting) report(problem error) {
 	c.complain(problem)
 }
 
+// present returns the time of which to show the window: that of the log, zero
+// if it has not told any, or else of the clock, which stands still at the end.
+func (c *counting) present() time.Time {
+	switch present := c.tally.present.Load(); {
+	case c.options.time == "" && c.ended.IsZero():
+		return time.Now()
+	case c.options.time == "":
+		return c.ended
+	case present != nil:
+		return *present
+	}
+	return time.Time{}
+}
+
 // finish shows what is known at the end, unless just that was shown.
 func (c *counting) finish() error {
-	at := time.Time{}
-	switch present := c.tally.present.Load(); {
-	case c.options.window == 0:
-	case c.options.time == "":
-		at = c.ended
-	case present != nil:
-		at = *present
-	}
-	f := c.tally.frame(c.options.k, at, 0, showsSlots(c.view.printer))
+	f := c.tally.frame(c.options.k, c.present(), 0, showsSlots(c.view.printer))
 	if c.options.window > 0 && !c.view.screen && c.view.shown && f.counted == c.view.counted {
 		return nil
 	}

@@ -19,7 +19,8 @@ import (
 // live is a run whose input comes bit by bit, in a bubble of synctest.
 type live struct {
 	stdin          *io.PipeWriter
-	signals        chan os.Signal
+	signals, stops chan os.Signal
+	resumes        chan struct{} // lets the program go on that has stopped
 	stdout, stderr safeBuffer
 	ended          chan int
 }
@@ -45,11 +46,17 @@ func (s *safeBuffer) take() string {
 }
 
 func start(t *testing.T, screen size, args ...string) *live {
-	l := &live{signals: make(chan os.Signal, 1), ended: make(chan int, 1)}
+	l := &live{
+		signals: make(chan os.Signal, 1), stops: make(chan os.Signal, 1),
+		resumes: make(chan struct{}), ended: make(chan int, 1),
+	}
 	var stdin *io.PipeReader
 	stdin, l.stdin = io.Pipe()
 	p := process{
-		stdin: stdin, stdout: &l.stdout, stderr: &l.stderr, signals: l.signals, unhandle: func() {},
+		stdin: stdin, stdout: &l.stdout, stderr: &l.stderr,
+		catch: func(bool) *signals {
+			return &signals{end: l.signals, stop: l.stops, suspend: func() { <-l.resumes }}
+		},
 		terminal: func(any) (size, bool) { return screen, screen != size{} },
 	}
 	t.Cleanup(func() { l.stdin.Close() })
@@ -187,6 +194,41 @@ func TestScreen(t *testing.T) {
 	})
 }
 
+// A screen is given back while the program is stopped, and drawn anew at once
+// when it goes on, of a log too.
+func TestScreenStops(t *testing.T) {
+	for _, test := range []struct{ args, line string }{
+		{"-window 10s", "a"},
+		{"-window 10s -time 1 -f 2 -speed 1", "2026-01-01T00:00:02Z a"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			until(0.5)
+			l := start(t, size{80, 24}, strings.Fields(test.args)...)
+			l.write(test.line)
+			if strings.Contains(test.args, "-time") {
+				l.write("2026-01-01T00:00:03Z b")
+				until(1.5)
+			}
+			until(2)
+			require.Contains(t, l.stdout.take(), enterScreen)
+			l.stops <- os.Interrupt // whichever it is
+			synctest.Wait()
+			require.Equal(t, leaveScreen, l.stdout.take())
+			until(2.5)
+			require.Empty(t, l.stdout.take(), "drawn while stopped")
+			l.resumes <- struct{}{}
+			synctest.Wait()
+			got := l.stdout.take()
+			require.True(t, strings.HasPrefix(got, enterScreen), "%q", got)
+			require.Contains(t, got, "a"+clearLine)
+			l.signals <- os.Interrupt
+			require.Equal(t, 130, <-l.ended)
+			require.True(t, strings.HasPrefix(l.stdout.take(), leaveScreen))
+			l.stdin.Close()
+		})
+	}
+}
+
 // A terminal of any size is not written beyond.
 func TestSmallScreens(t *testing.T) {
 	for _, screen := range []size{{1, 1}, {10, 2}, {59, 3}, {60, 3}, {300, 100}} {
@@ -281,7 +323,7 @@ func TestLiveClosedPipe(t *testing.T) {
 		stdout.Close()
 		var stderr bytes.Buffer
 		p := process{
-			stdin: stdin, stdout: out, stderr: &stderr,
+			stdin: stdin, stdout: out, stderr: &stderr, catch: catchNothing,
 			terminal: func(any) (size, bool) { return size{}, false },
 		}
 		ended := make(chan int)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"syscall"
 )
@@ -24,26 +23,12 @@ const (
 type process struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	signals        <-chan os.Signal // what ends the program early
-	unhandle       func()           // lets the next signal kill it
+	catch          func(screen bool) *signals
 	terminal       func(w any) (size, bool)
 }
 
 func main() {
-	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // as nohup and shells in the background do
-			signal.Notify(signals, s)
-		}
-	}
-	p := process{
-		stdin:    os.Stdin,
-		stdout:   os.Stdout,
-		stderr:   os.Stderr,
-		signals:  signals,
-		unhandle: func() { signal.Reset() },
-		terminal: terminalOf,
-	}
+	p := process{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, catch: catch, terminal: terminalOf}
 	os.Exit(p.run(os.Args[1:]))
 }
 

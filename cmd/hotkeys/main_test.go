@@ -38,11 +38,14 @@ func run(stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	p := process{
 		stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
-		unhandle: func() {}, terminal: func(any) (size, bool) { return size{}, false },
+		catch: catchNothing, terminal: func(any) (size, bool) { return size{}, false },
 	}
 	status := p.run(args)
 	return result{status, stdout.String(), stderr.String()}
 }
+
+// catchNothing is for runs that no signal comes to.
+func catchNothing(bool) *signals { return &signals{} }
 
 // inFolder makes files in a folder, which becomes the current one.
 func inFolder(t *testing.T, files map[string]string) {

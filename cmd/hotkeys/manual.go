@@ -48,9 +48,9 @@ KEYS
 
 WINDOWS
     -window d    the hot keys of the last d, as in 90s, 30m or 24h, all along: as a
-                 screen that is redrawn if standard output is a terminal, and
-                 else as lines of time, rank, count, rate and key. In the end
-                 it shows the last window.
+                 screen that is redrawn if standard output is a terminal (^Z
+                 gives that back), and else as lines of time, rank, count, rate
+                 and key. In the end it shows the last window.
     -slots n     parts of the window, which moves on by one of them at a time;
                  must divide d (default 10)
     -every d     how often to show the window (default: each slot; on a screen
@@ -105,8 +105,10 @@ EXIT STATUS
     1            a file could not be read, or output not written; other files
                  were counted and shown all the same
     2            the arguments make no sense; nothing was read
-    128+n        signal n (130: interrupt, 143: terminate) ended it early. What was
-                 known by then is shown, and saved. A second one ends it at once.
+    128+n        signal n (129: hang-up, 130: interrupt, 131: quit, 143: terminate)
+                 ended it early. What was known by then is shown, and saved. A
+                 second one ends it at once, and so does the first while a sketch
+                 is loaded or merged.
 
 EXAMPLES
     The 20 most frequent lines:
