@@ -48,18 +48,22 @@ func writeSketch(name string, h *heavykeeper.HeavyKeeper[string]) error {
 	info, err := os.Stat(name)
 	switch exists := err == nil; {
 	case exists && !info.Mode().IsRegular():
-		return writeInto(name, os.O_WRONLY, data) // a pipe or device cannot be replaced
+		return writeInto(name, os.O_WRONLY, 0, data) // a pipe or device cannot be replaced
 	case exists:
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return err
 		}
 	case isLink(name): // to what is to be made
-		return writeInto(name, os.O_WRONLY|os.O_CREATE, data)
+		return writeInto(name, os.O_WRONLY|os.O_CREATE, 0o666, data)
 	}
 	part := name + "." + strconv.Itoa(os.Getpid()) + ".part"
-	err = writeInto(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, data)
+	mode := os.FileMode(0o666)
+	if info != nil { // nor can others read the part of a file that they cannot
+		mode = info.Mode().Perm()
+	}
+	err = writeInto(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode, data)
 	if err == nil && info != nil {
-		err = os.Chmod(part, info.Mode().Perm())
+		err = os.Chmod(part, mode) // it was created without what the umask takes
 	}
 	if err == nil {
 		err = os.Rename(part, name)
@@ -75,13 +79,13 @@ func isLink(name string) bool {
 	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
-func writeInto(name string, mode int, data []byte) error {
-	f, err := os.OpenFile(name, mode, 0o666)
+func writeInto(name string, flags int, mode os.FileMode, data []byte) error {
+	f, err := os.OpenFile(name, flags, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if mode&os.O_CREATE != 0 && err == nil {
+	if flags&os.O_CREATE != 0 && err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,9 @@ func newTally(o *options) (*tally, error) {
 		t.window, err = window.New(window.Config[string]{
 			K: o.k, Slots: o.slots, Slot: o.slot(), Candidates: max(4*o.k, leastTracked), Stripes: 1, Seed: o.seed,
 		})
+		if err != nil {
+			err = fmt.Errorf("-window %v -slots %d -k %d: %w", o.window, o.slots, o.k, err)
+		}
 	case o.load != "":
 		t.all, err = readSketch(o.load)
 	default:
