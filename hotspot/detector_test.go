@@ -205,6 +205,18 @@ func TestKeysThatAreNotTheirOwn(t *testing.T) {
 	require.True(t, a.Hot(1))
 	require.False(t, a.Hot(int8(1)))
 	require.False(t, a.Hot([]string{"1"}))
+
+	// Nothing is said of one that another is told: rules do not make them hot.
+	for _, d := range []*Detector[any]{a, must(t, Config[any]{Threshold: 1, Rules: []Rule{{Action: Allow, Match: Contains, Pattern: "1"}, {Action: Deny, Match: Glob, Pattern: "*"}}})} {
+		before := d.Stats().Denied
+		for range 2 {
+			require.False(t, d.Hot([]int{1}))
+			require.False(t, d.Hot([]int{2}))
+			require.False(t, d.Observe([]int{1}))
+		}
+		require.Equal(t, before, d.Stats().Denied)
+	}
+	require.False(t, must(t, Config[float64]{Threshold: 1, Rules: []Rule{{Action: Allow, Match: Glob, Pattern: "*"}}}).Hot(nan))
 }
 
 // Keys of every length, all told apart.

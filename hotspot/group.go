@@ -1,10 +1,12 @@
 package hotspot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +25,12 @@ var ErrGroupFull = errors.New("hotspot: the group is full")
 type GroupConfig[K comparable] struct {
 	Config[K]
 
-	// NewSource, if not nil, returns the Source of a Detector, instead of
-	// Config.Source, which must be nil: each has its own. It must not call the
-	// Group.
-	NewSource func(name string) (Source[K], error)
+	// Configure, if not nil, returns the parameters of the Detector of a name,
+	// given those above with the rules of the Group: for thresholds of its own,
+	// or a Source, which those above cannot have, as no two Detectors can share
+	// one. It must not call the Group, which scans all at one pace, that of the
+	// Slot above.
+	Configure func(name string, config Config[K]) (Config[K], error)
 
 	// Max is the most Detectors at a time. What the group can take is Max
 	// times what one takes, nearly all of it the Source's; BenchmarkScan
@@ -41,8 +45,8 @@ type GroupConfig[K comparable] struct {
 // Group has a [Detector] for each of a number of applications, or tenants, by
 // name. They are made when first asked for and dropped when idle.
 //
-// Names may come from outside: an unknown one costs a place in the group until
-// it is idle, and no more.
+// Names may come from outside: an unknown one costs a place in the group, and
+// its own length, until it is idle, and no more.
 //
 // The zero value is not usable; see [NewGroup]. All methods are safe for
 // concurrent use.
@@ -83,25 +87,38 @@ func NewGroup[K comparable](config GroupConfig[K]) (*Group[K], error) {
 	case config.Idle < 0:
 		return nil, invalid("Idle", config.Idle, "must not be negative")
 	case config.Source != nil:
-		return nil, errors.New("hotspot: Source: cannot be shared by a group; set NewSource")
-	}
-	if config.NewSource == nil {
-		if _, err := New(config.Config); err != nil {
-			return nil, err
-		}
-	} else if config.Slots != 0 {
-		return nil, invalid("Slots", config.Slots, "is for the default Source")
+		return nil, errors.New("hotspot: Source: cannot be shared by a group; set Configure")
 	}
 	config.Config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	return &Group[K]{config: config, rules: slices.Clone(config.Rules)}, nil
+	g := &Group[K]{config: config, rules: slices.Clone(config.Rules)}
+	var err error
+	if config.Configure == nil {
+		_, err = New(config.Config)
+	} else {
+		err = g.check(g.rules)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// check reports which of the rules none of the Detectors could have.
+func (g *Group[K]) check(rules []Rule) error {
+	slots, topN := cmp.Or(g.config.Slots, defaultSlots), g.config.TopN
+	if g.config.Configure != nil {
+		slots, topN = math.MaxInt, maxTopN
+	}
+	_, err := newRuleset(rules, g.config.Text, &reader[K]{slots: slots}, topN)
+	return err
 }
 
 // Detector returns the Detector of a name, which is new if there was none. The
 // error wraps [ErrGroupFull] if there are Max others; another can only be that
-// of NewSource, or of New with what that returns.
+// of Configure, or of New with what that returns.
 //
 // Ask again rather than keep a Detector for longer than Idle: one that was
 // dropped works, but the group does not scan it. O(1).
@@ -132,12 +149,12 @@ func (g *Group[K]) member(name string) (*groupMember[K], error) {
 	name = strings.Clone(name) // it may be a small part of a large text
 	config := g.config.Config
 	config.Rules = g.rules
-	if g.config.NewSource != nil {
-		source, err := g.config.NewSource(name)
-		if err != nil {
-			return nil, fmt.Errorf("hotspot: source of %q: %w", name, err)
+	if g.config.Configure != nil {
+		var err error
+		config.Rules = slices.Clone(g.rules)
+		if config, err = g.config.Configure(name, config); err != nil {
+			return nil, fmt.Errorf("hotspot: configuration of %q: %w", name, err)
 		}
-		config.Source = source
 	}
 	d, err := New(config)
 	if err != nil {
@@ -180,20 +197,30 @@ func (g *Group[K]) sorted() []namedMember[K] {
 func (g *Group[K]) Drop(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m, ok := g.members.LoadAndDelete(name)
-	if !ok {
+	m, ok := g.members.Load(name)
+	return ok && g.drop(name, m.(*groupMember[K]))
+}
+
+// drop forgets m, unless there is another of that name by now. g.mu must be
+// held.
+func (g *Group[K]) drop(name string, m *groupMember[K]) bool {
+	if !g.members.CompareAndDelete(name, m) {
 		return false
 	}
 	g.count--
 	g.dropped++
-	past := m.(*groupMember[K]).detector.Stats()
+	past := m.detector.Stats()
 	past.Hot = 0
 	g.past = g.past.plus(past)
 	return true
 }
 
 // Scan is shorthand for ScanAt(time.Now(), f).
-func (g *Group[K]) Scan(f func(name string, change Change[K])) { g.ScanAt(time.Now(), f) }
+func (g *Group[K]) Scan(f func(name string, change Change[K])) {
+	g.scanning.Lock()
+	defer g.scanning.Unlock()
+	g.scan(time.Now(), f)
+}
 
 // ScanAt scans one Detector after another as of time t, in the order of names,
 // calls f with the outcome of each if f is not nil, and then drops those that
@@ -202,13 +229,20 @@ func (g *Group[K]) Scan(f func(name string, change Change[K])) { g.ScanAt(time.N
 func (g *Group[K]) ScanAt(t time.Time, f func(name string, change Change[K])) {
 	g.scanning.Lock()
 	defer g.scanning.Unlock()
+	g.scan(t, f)
+}
+
+// scan does what ScanAt does. g.scanning must be held.
+func (g *Group[K]) scan(t time.Time, f func(name string, change Change[K])) {
 	for _, m := range g.sorted() {
 		change := m.detector.ScanAt(t)
 		if f != nil {
 			f(m.name, change)
 		}
 		if m.idle(t) >= g.config.Idle && g.config.Idle > 0 {
-			g.Drop(m.name)
+			g.mu.Lock()
+			g.drop(m.name, m.groupMember)
+			g.mu.Unlock()
 		}
 	}
 }
@@ -228,23 +262,20 @@ func (g *Group[K]) Run(ctx context.Context, f func(name string, change Change[K]
 	return every(ctx, g.config.Slot, func() { g.Scan(f) })
 }
 
-// SetRules replaces the rules of all Detectors, and of those to come, as
-// [Detector.SetRules] does, or of none; the error names the rule.
+// SetRules replaces the rules of all Detectors, those of Configure too, and what
+// Configure is given for those to come, as [Detector.SetRules] does, or of none;
+// the error names the rule.
 func (g *Group[K]) SetRules(rules []Rule) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.check(rules); err != nil {
+		return err
+	}
 	list := g.sorted()
 	ready := make([]*ruleset[K], len(list))
 	for i, m := range list {
 		var err error
 		if ready[i], err = m.detector.compile(rules); err != nil {
-			return err
-		}
-	}
-	if len(list) == 0 && g.config.NewSource == nil {
-		config := g.config.Config
-		config.Rules = rules
-		if _, err := New(config); err != nil {
 			return err
 		}
 	}

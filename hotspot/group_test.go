@@ -36,20 +36,24 @@ func groupNames(g *Group[string]) []string {
 }
 
 func TestGroupConfig(t *testing.T) {
-	source := func(string) (Source[string], error) { return new(exactSource), nil }
+	source := func(_ string, c Config[string]) (Config[string], error) {
+		c.Source = new(exactSource)
+		return c, nil
+	}
 	good := Config[string]{Threshold: 1}
 	for _, test := range []struct {
 		config GroupConfig[string]
 		want   string
 	}{
 		{GroupConfig[string]{Config: good}, ""},
-		{GroupConfig[string]{Config: good, NewSource: source}, ""},
+		{GroupConfig[string]{Config: good, Configure: source}, ""},
 		{GroupConfig[string]{}, "hotspot: Threshold, Rate and Share = 0: one of them must be set"},
-		{GroupConfig[string]{NewSource: source}, "hotspot: Threshold, Rate and Share = 0: one of them must be set"},
+		{GroupConfig[string]{Configure: source}, "hotspot: Threshold, Rate and Share = 0: one of them must be set"},
 		{GroupConfig[string]{Config: good, Max: -1}, "hotspot: Max = -1: must be positive"},
 		{GroupConfig[string]{Config: good, Idle: -1}, "hotspot: Idle = -1ns: must not be negative"},
 		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Source: new(exactSource)}}, "hotspot: Source: cannot be shared"},
-		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Slots: 3}, NewSource: source}, "hotspot: Slots = 3: is for the default Source"},
+		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Rules: []Rule{{Window: 1 << 16}}}, Configure: source}, ""}, // one may have so many
+		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Rules: []Rule{{Name: "x", Match: Regexp, Pattern: "("}}}, Configure: source}, `hotspot: rule 1 ("x"): Pattern = "("`},
 		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Slots: -3}}, "hotspot: Slots = -3: must be positive"},
 		{GroupConfig[string]{Config: Config[string]{Threshold: 1, Rules: []Rule{{Window: -1}}}}, `hotspot: rule 1 (""): Window = -1`},
 	} {
@@ -128,31 +132,99 @@ func TestGroupClockBack(t *testing.T) {
 	}
 }
 
-func TestGroupSource(t *testing.T) {
+// A group's Detectors can differ in anything.
+func TestGroupConfigure(t *testing.T) {
 	broken := errors.New("broken")
 	made := map[string]*exactSource{}
 	g := mustGroup(t, GroupConfig[string]{
-		Config: Config[string]{Threshold: 1, Slot: time.Second},
-		NewSource: func(name string) (Source[string], error) {
-			if name == "bad" {
-				return nil, broken
+		Config: Config[string]{Threshold: 5, Slot: time.Second, Rules: []Rule{{Action: Allow, Pattern: "free"}}},
+		Configure: func(name string, c Config[string]) (Config[string], error) {
+			switch name {
+			case "bad":
+				return c, broken
+			case "none":
+				c.Threshold = 0
+			case "easy":
+				c.Threshold = 3
+				c.Rules = append(c.Rules, Rule{Action: Allow, Pattern: "own"})
+			case "x", "y":
+				made[name] = new(exactSource)
+				c.Source = made[name]
 			}
-			made[name] = new(exactSource)
-			return made[name], nil
+			return c, nil
 		},
 	})
 	_, err := g.Detector("bad")
 	require.ErrorIs(t, err, broken)
-	require.EqualError(t, err, `hotspot: source of "bad": broken`)
+	require.EqualError(t, err, `hotspot: configuration of "bad": broken`)
+	_, err = g.Detector("none")
+	require.EqualError(t, err, "hotspot: Threshold, Rate and Share = 0: one of them must be set")
 	in(t, g, "x").ObserveN("k", 3)
 	in(t, g, "y").ObserveN("k", 4)
 	require.Equal(t, uint64(3), made["x"].counts["k"])
 	require.Equal(t, uint64(4), made["y"].counts["k"])
 	require.Equal(t, 2, g.Stats().Detectors, "a failure takes no place")
 
+	in(t, g, "easy").ObserveAt(start, "k", 3)
+	in(t, g, "plain").ObserveAt(start, "k", 3)
+	g.ScanAt(start, nil)
+	require.True(t, in(t, g, "easy").Hot("k"))
+	require.False(t, in(t, g, "plain").Hot("k"))
+	require.True(t, in(t, g, "easy").Hot("own"))
+	require.False(t, in(t, g, "plain").Hot("own"))
+	require.True(t, in(t, g, "x").Hot("free"), "the group's rules")
+
 	// Rules that one of the sources cannot have are in force for none.
 	require.ErrorContains(t, g.SetRules([]Rule{{Action: Deny, Pattern: "k"}, {Name: "w", Window: 1}}), `hotspot: rule 2 ("w")`)
 	require.True(t, in(t, g, "x").set.Load().verdict("k") != denied)
+	require.NoError(t, g.SetRules(nil))
+	g.ScanAt(start, nil)
+	require.False(t, in(t, g, "easy").Hot("own"))
+}
+
+// Rules that no Detector could have are refused while there is none yet.
+func TestGroupRulesOfNone(t *testing.T) {
+	for _, configure := range []func(string, Config[string]) (Config[string], error){
+		nil, func(_ string, c Config[string]) (Config[string], error) { return c, nil },
+	} {
+		g := mustGroup(t, GroupConfig[string]{Config: Config[string]{Threshold: 1}, Configure: configure})
+		for _, bad := range []Rule{{Name: "bad", Match: 9}, {Name: "bad", Match: Regexp, Pattern: "("}, {Name: "bad", Rate: -1}} {
+			require.ErrorContains(t, g.SetRules([]Rule{{Action: Deny, Pattern: "k"}, bad}), `hotspot: rule 2 ("bad")`)
+		}
+		require.False(t, in(t, g, "a").Observe("k"))
+		require.Zero(t, in(t, g, "a").Stats().Denied, "all or nothing")
+	}
+}
+
+// Only the Detector that was idle is dropped, not one that has come in its place.
+func TestGroupDropsTheIdleOne(t *testing.T) {
+	g := mustGroup(t, GroupConfig[string]{Config: Config[string]{Threshold: 1}, Idle: time.Second})
+	in(t, g, "a")
+	g.ScanAt(start, nil)
+	var fresh *Detector[string]
+	g.ScanAt(second(10), func(name string, c Change[string]) {
+		require.True(t, g.Drop("a"))
+		fresh = in(t, g, "a")
+	})
+	require.Same(t, fresh, in(t, g, "a"))
+	require.Equal(t, uint64(1), g.Stats().Dropped)
+}
+
+// A scan that waits for another is of the time at which it begins.
+func TestGroupScanWaits(t *testing.T) {
+	g := mustGroup(t, GroupConfig[string]{Config: Config[string]{Threshold: 1}})
+	in(t, g, "a")
+	under, proceed, done := make(chan bool), make(chan bool), make(chan time.Time)
+	go g.Scan(func(string, Change[string]) {
+		under <- true
+		<-proceed
+	})
+	<-under
+	go g.Scan(func(_ string, c Change[string]) { done <- c.At })
+	time.Sleep(10 * time.Millisecond) // it waits by now, in all likelihood
+	first := time.Now()
+	proceed <- true
+	require.False(t, (<-done).Before(first), "the time of the call")
 }
 
 func TestGroupRules(t *testing.T) {
@@ -266,6 +338,32 @@ func TestStats(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(v.String()), &totals), v.String())
 	require.Equal(t, 1, totals.Detectors)
 	require.Equal(t, uint64(7), totals.Observed)
+}
+
+// Stats never tells more hits than occurrences, whenever it is asked.
+func TestStatsAddUp(t *testing.T) {
+	d := must(t, Config[string]{Threshold: 1, Rules: []Rule{{Action: Allow, Pattern: "hot"}, {Action: Deny, Pattern: "no"}}})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				d.Observe("hot")
+				d.Observe("no")
+			}
+		}
+	})
+	for range 20_000 {
+		if s := d.Stats(); s.Hits+s.Denied > s.Observed {
+			t.Errorf("got %d hits and %d denied of %d", s.Hits, s.Denied, s.Observed)
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
 }
 
 func TestTally(t *testing.T) {

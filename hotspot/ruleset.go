@@ -150,9 +150,12 @@ const (
 
 // verdict returns what the rules say of a key that is not in the index of a
 // Set. s.verdicts must not be nil.
-func (s *ruleset[K]) verdict(key K, hash uint64) verdict {
+func (s *ruleset[K]) verdict(key K, hash uint64, keys *keys[K]) verdict {
 	if v := s.verdicts.find(hash); v != 0 {
 		return v
+	}
+	if !keys.order.Valid(key) { // nothing to remember: all such have one hash, or any
+		return cold
 	}
 	v := cold
 	if rule := s.of(key); rule != nil {

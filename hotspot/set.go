@@ -75,7 +75,7 @@ func (s *Set[K]) verdict(key K) verdict {
 	if s.rules.verdicts == nil {
 		return cold
 	}
-	return s.rules.verdict(key, hash)
+	return s.rules.verdict(key, hash, s.keys)
 }
 
 // index finds the positions of keys in a list, by open addressing. At least

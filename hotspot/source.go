@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +45,7 @@ var (
 // reader reads a Source at a time, whatever its kind. Only add is safe for
 // concurrent use.
 type reader[K comparable] struct {
-	source Source[K]
+	source Source[K] // nil: not known yet, to see whether rules are good for any
 	window Window[K] // nil if the source has none
 	slots  int       // of the window
 	slot   time.Duration
@@ -72,7 +73,7 @@ func newReader[K comparable](source Source[K], slot time.Duration) *reader[K] {
 // able reports which of the limits the source has no measure for.
 func (r *reader[K]) able(l limit) error {
 	switch {
-	case r.window != nil:
+	case r.window != nil || r.source == nil:
 		return nil
 	case l.rate > 0 && r.age.fader != nil && r.age.factor == nil:
 		return wrong("Rate", l.rate, "the Source has neither a window nor FadeFactor")
@@ -198,9 +199,11 @@ func (a *age) advance(t time.Time) {
 		a.last = t // the clock has stepped back
 	}
 	passed := t.Sub(a.last) / a.slot
-	a.last = a.last.Add(passed * a.slot)
+	if a.last = a.last.Add(passed * a.slot); t.Sub(a.last) >= a.slot {
+		a.last = t // centuries, more than a Duration has
+	}
 	if a.fader == nil {
-		a.past += passed * a.slot
+		a.past = plus(a.past, passed*a.slot)
 		return
 	}
 	left := 1.0
@@ -212,11 +215,11 @@ func (a *age) advance(t time.Time) {
 			return
 		}
 		if factor == 1 && a.factor != nil {
-			a.past += passed * a.slot
+			a.past = plus(a.past, passed*a.slot)
 			return
 		}
 		a.fader.Fade()
-		a.past = time.Duration(factor * float64(a.past+a.slot))
+		a.past = time.Duration(factor * float64(plus(a.past, a.slot)))
 		left *= factor
 		passed--
 	}
@@ -224,4 +227,12 @@ func (a *age) advance(t time.Time) {
 
 // span returns how much time the counts cover at t, which must be that of the
 // last advance.
-func (a *age) span(t time.Time) time.Duration { return a.past + t.Sub(a.last) }
+func (a *age) span(t time.Time) time.Duration { return plus(a.past, t.Sub(a.last)) }
+
+// plus returns the sum of two spans, or the longest there is.
+func plus(a, b time.Duration) time.Duration {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxInt64
+}

@@ -145,6 +145,34 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
+// Centuries are more than a Duration has. Spans are as long as there are, and
+// nothing becomes hot by them.
+func TestCenturies(t *testing.T) {
+	plain, err := heavykeeper.New(heavykeeper.Config[string]{K: 10})
+	require.NoError(t, err)
+	fading, err := heavykeeper.New(heavykeeper.Config[string]{K: 10, Alpha: 0.5, Stripes: 1})
+	require.NoError(t, err)
+	for _, source := range []Source[string]{plain, fading, new(exactSource), &fadingSource{}} {
+		config := Config[string]{Source: source, Threshold: 1, Rate: 40, Slot: time.Second}
+		if _, ok := source.(*fadingSource); ok {
+			config.Rate = 0 // it does not tell its factor
+		}
+		d := must(t, config)
+		d.ObserveAt(time.Time{}, "a", 50)
+		for i := range 4 {
+			d.ObserveAt(start, "b", 1)
+			change := d.ScanAt(second(float64(i)))
+			require.Positive(t, change.Span, "%T", source)
+			if config.Rate > 0 {
+				require.Empty(t, change.Hot, "%T", source)
+			}
+			for _, key := range change.Hot {
+				require.GreaterOrEqual(t, key.Rate, 0.0)
+			}
+		}
+	}
+}
+
 // Observe starts the clock of a source without a window, too.
 func TestAllTimeNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

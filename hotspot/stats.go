@@ -83,10 +83,11 @@ func (d *Detector[K]) Stats() Stats {
 	d.mu.Lock()
 	s := d.scans
 	d.mu.Unlock()
+	hits, barred := d.tally.sum(allowed), d.tally.sum(denied)
 	return Stats{
-		Observed:       d.observed(),
-		Hits:           d.tally.sum(allowed),
-		Denied:         d.tally.sum(denied),
+		Observed:       hits + barred + d.tally.sum(cold), // never less than its parts
+		Hits:           hits,
+		Denied:         barred,
 		Scans:          s.scans,
 		LastScan:       s.last,
 		ScanTime:       s.took,
