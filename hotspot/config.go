@@ -74,7 +74,7 @@ type Config[K comparable] struct {
 	Rules []Rule
 
 	// Text is how rules and pages see a key. It must be safe for concurrent
-	// use and must not retain the key. Default: a string itself, [fmt.Sprint]
+	// use, and must neither retain the key nor call the Detector. Default: a string itself, [fmt.Sprint]
 	// of other types.
 	Text func(K) string
 }

@@ -106,9 +106,8 @@ func ObserveBytes(d *Detector[string], key []byte, n uint32) bool {
 // does for keys that rules by pattern are tried on.
 func (d *Detector[K]) Hot(key K) bool { return d.set.Load().verdict(key) == allowed }
 
-// Set returns the hot set, as the latest scan or SetRules has published it. A
-// key that a pattern allows is hot but is in the set only while it is among the
-// TopN most frequent.
+// Set returns the hot set, as the latest scan or SetRules has published it. Not
+// all that rules allow is in it; see [Allow].
 func (d *Detector[K]) Set() *Set[K] { return d.set.Load() }
 
 // Text returns how rules and pages see a key; see Config.Text.

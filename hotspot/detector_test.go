@@ -358,6 +358,62 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
+// What a caller's function does not survive, a Detector does: all goes on where
+// it was.
+func TestPanics(t *testing.T) {
+	panics := false
+	text := func(key string) string {
+		if panics && key == "b" {
+			panic("no text")
+		}
+		return key
+	}
+	rules := []Rule{{Action: Deny, Match: Prefix, Pattern: "no"}}
+	d := must(t, Config[string]{Threshold: 10, Rules: rules, Text: text, EnterAfter: 2})
+	same := must(t, Config[string]{Threshold: 10, Rules: rules, EnterAfter: 2})
+	for i := range 6 {
+		at := second(float64(i))
+		for _, key := range []string{"a", "b", "no"} {
+			d.ObserveAt(at, key, 10)
+			same.ObserveAt(at, key, 10)
+		}
+		panics = true
+		before := d.Set()
+		require.Panics(t, func() { d.ScanAt(at) })
+		require.True(t, d.Set() == before, "it has published something")
+		if before.Len() > 0 {
+			require.Panics(t, func() { d.SetRules(rules) })
+			require.True(t, d.Set() == before, "it has published something")
+			require.Panics(t, func() { serve(Handler(d), "GET", "/", "") })
+		}
+		panics = false
+		want, got := same.ScanAt(at), d.ScanAt(at)
+		require.Equal(t, want, got)
+	}
+	want, got := same.Stats(), d.Stats()
+	want.ScanTime, got.ScanTime = 0, 0
+	require.Equal(t, want, got)
+
+	g := mustGroup(t, GroupConfig[string]{
+		Config: Config[string]{Threshold: 10},
+		Configure: func(name string, c Config[string]) (Config[string], error) {
+			if panics {
+				panic("no configuration")
+			}
+			return c, nil
+		},
+	})
+	in(t, g, "a").ObserveAt(start, "k", 10)
+	panics = true
+	require.Panics(t, func() { g.Detector("b") })
+	require.Panics(t, func() { g.ScanAt(start, func(string, Change[string]) { panic("no") }) })
+	require.True(t, in(t, g, "a").Hot("k"), "what was found is in force")
+	panics = false
+	in(t, g, "b")
+	g.ScanAt(second(1), nil)
+	require.Equal(t, 2, g.Stats().Detectors)
+}
+
 // Run scans once a slot and ends when told to.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,4 +31,15 @@
 // the others are shorthand for time.Now(). The only goroutine is the one that a
 // caller gives to Run. A clock that steps back loses nothing: for the
 // hysteresis no time has passed then.
+//
+// # Callbacks
+//
+// Text, Configure and the methods of a Source are called by updates, reads and
+// scans, some of them while others wait: they must not call the Detector or
+// Group. The function that a scan hands its outcome to may. If any of them
+// panics, so does the method that called it; no lock stays held, and all but
+// that call goes on as before: a scan whose Text panics publishes nothing, and
+// of a change that a function panicked over, only that function has not heard.
+// Run ends, and with it the scans. [Group.SetRules] may have reached some of the
+// Detectors by then.
 package hotspot

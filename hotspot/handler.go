@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Handler returns a debug page of d: the hot set as the latest scan has
@@ -16,7 +17,8 @@ import (
 // The page has a line for each hot key: rank, text, count with its bounds, rate,
 // share of traffic as a bar, a bar for each slot of the window, and how long it
 // has been hot; above them are Stats. Text that is not printable, or could be
-// taken for another, is quoted as in Go. It loads itself anew each slot.
+// taken for another, is quoted as in Go. It loads itself anew each slot. In JSON,
+// text that is not UTF-8 is in key_base64.
 //
 // It only reads, but it shows keys, and a page takes O(TopN) Series of the
 // Source: it is for those who run the service, so do not expose it to others.
@@ -112,6 +114,7 @@ type statsReport struct {
 type keyReport struct {
 	Rank    int       `json:"rank"`
 	Key     string    `json:"key"`
+	Bytes   []byte    `json:"key_base64,omitempty"` // of a key that is not UTF-8
 	Count   uint64    `json:"count"`
 	Lower   uint64    `json:"lower"`
 	Upper   *uint64   `json:"upper"` // null if unbounded
@@ -168,6 +171,9 @@ func (d *Detector[K]) report(name string) *detectorReport {
 			Since:   key.Since,
 			TTL:     key.TTL.Seconds(),
 			Rule:    key.Rule,
+		}
+		if !utf8.ValidString(k.Key) {
+			k.Bytes = []byte(k.Key)
 		}
 		if key.Upper == unbounded {
 			k.Upper = nil

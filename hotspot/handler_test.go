@@ -156,6 +156,25 @@ func TestHandlerJSON(t *testing.T) {
 	}
 }
 
+// Keys that are not UTF-8 are told apart.
+func TestHandlerJSONBytes(t *testing.T) {
+	d := must(t, Config[string]{Threshold: 1})
+	for i, key := range []string{"\xff", "\xfe", "plain"} {
+		d.ObserveAt(start, key, uint32(3-i))
+	}
+	d.ScanAt(start)
+	var got struct {
+		Keys []struct {
+			Key   string
+			Bytes []byte `json:"key_base64"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(serve(Handler(d), "GET", "/?format=json", "").Body.Bytes(), &got))
+	require.Equal(t, []byte("\xff"), got.Keys[0].Bytes)
+	require.Equal(t, []byte("\xfe"), got.Keys[1].Bytes)
+	require.Nil(t, got.Keys[2].Bytes)
+}
+
 // Debug pages of other sources have no slots, and unbounded uppers a form.
 func TestHandlerWithoutWindow(t *testing.T) {
 	d := must(t, Config[string]{Source: new(exactSource), Threshold: 1})

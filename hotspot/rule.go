@@ -13,7 +13,10 @@ const (
 	// those of [Config] if the rule has none.
 	Detect Action = iota
 
-	// Allow makes a key hot always, counted or not.
+	// Allow makes a key hot always, counted or not. By an Exact rule, a key
+	// that is a string with the default Text is in the [Set] always, too;
+	// others are while they are among the TopN most frequent. A key that does
+	// not equal itself is never hot.
 	Allow
 
 	// Deny makes a key never hot, and has it not counted.

@@ -32,9 +32,11 @@ func WithLabels(labels prometheus.Labels) Option {
 type Collector struct {
 	labels      prometheus.Labels
 	withoutKeys bool
-	grouped     bool
 	sources     func(yield func(group string, s source) bool)
 
+	group    func() hotspot.GroupStats // nil for a Detector
+	places   *prometheus.Desc
+	ofGroup  []groupCounter
 	counters []counter
 	scanTime *prometheus.Desc
 	keys     *prometheus.Desc
@@ -59,15 +61,21 @@ type counter struct {
 	value func(hotspot.Stats) uint64
 }
 
+// groupCounter is a metric of a Group as a whole.
+type groupCounter struct {
+	desc  *prometheus.Desc
+	value func(hotspot.GroupStats) uint64
+}
+
 // NewCollector returns a Collector of a Detector.
 func NewCollector[K comparable](d *hotspot.Detector[K], options ...Option) *Collector {
-	return newCollector(false, options, func(yield func(string, source) bool) { yield("", detector[K]{d}) })
+	return newCollector(nil, options, func(yield func(string, source) bool) { yield("", detector[K]{d}) })
 }
 
 // NewGroupCollector returns a Collector of all Detectors of a Group, those of
 // the moment at which Prometheus asks.
 func NewGroupCollector[K comparable](g *hotspot.Group[K], options ...Option) *Collector {
-	return newCollector(true, options, func(yield func(string, source) bool) {
+	return newCollector(g.Stats, options, func(yield func(string, source) bool) {
 		for name, d := range g.All() {
 			if !yield(name, detector[K]{d}) {
 				return
@@ -76,13 +84,16 @@ func NewGroupCollector[K comparable](g *hotspot.Group[K], options ...Option) *Co
 	})
 }
 
-func newCollector(grouped bool, options []Option, sources func(func(string, source) bool)) *Collector {
-	c := &Collector{grouped: grouped, sources: sources}
+func newCollector(group func() hotspot.GroupStats, options []Option, sources func(func(string, source) bool)) *Collector {
+	c := &Collector{group: group, sources: sources}
 	for _, option := range options {
 		option(c)
 	}
+	if group != nil {
+		c.describeGroup()
+	}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		if grouped {
+		if group != nil {
 			labels = append([]string{"group"}, labels...)
 		}
 		return prometheus.NewDesc("hotspot_"+name, help, labels, c.labels)
@@ -104,8 +115,25 @@ func newCollector(grouped bool, options []Option, sources func(func(string, sour
 	return c
 }
 
+// describeGroup adds the metrics of a Group as a whole.
+func (c *Collector) describeGroup() {
+	c.places = prometheus.NewDesc("hotspot_detectors", "Detectors in the group.", nil, c.labels)
+	count := func(name, help string, value func(hotspot.GroupStats) uint64) {
+		c.ofGroup = append(c.ofGroup, groupCounter{prometheus.NewDesc("hotspot_"+name, help, nil, c.labels), value})
+	}
+	count("detectors_made_total", "Detectors made.", func(s hotspot.GroupStats) uint64 { return s.Made })
+	count("detectors_dropped_total", "Detectors dropped.", func(s hotspot.GroupStats) uint64 { return s.Dropped })
+	count("detectors_refused_total", "How often a detector was asked for and the group was full.", func(s hotspot.GroupStats) uint64 { return s.Refused })
+}
+
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	if c.group != nil {
+		ch <- c.places
+	}
+	for _, counter := range c.ofGroup {
+		ch <- counter.desc
+	}
 	for _, counter := range c.counters {
 		ch <- counter.desc
 	}
@@ -119,10 +147,17 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	if c.group != nil {
+		stats := c.group()
+		ch <- prometheus.MustNewConstMetric(c.places, prometheus.GaugeValue, float64(stats.Detectors))
+		for _, counter := range c.ofGroup {
+			ch <- prometheus.MustNewConstMetric(counter.desc, prometheus.CounterValue, float64(counter.value(stats)))
+		}
+	}
 	groups := make(map[string]bool)
 	for name, s := range c.sources {
 		var labels []string
-		if c.grouped {
+		if c.group != nil {
 			label := unique(labelOf(name), groups)
 			groups[label] = true
 			labels = append(labels, label)

@@ -119,13 +119,15 @@ func TestLabels(t *testing.T) {
 }
 
 func TestGroupCollector(t *testing.T) {
-	g, err := hotspot.NewGroup(hotspot.GroupConfig[string]{Config: hotspot.Config[string]{Threshold: 10}})
+	g, err := hotspot.NewGroup(hotspot.GroupConfig[string]{Config: hotspot.Config[string]{Threshold: 10}, Max: 4})
 	require.NoError(t, err)
 	for i, name := range []string{"shop", "search", "\xff", "\xfe"} {
 		d, err := g.Detector(name)
 		require.NoError(t, err)
 		d.ObserveAt(start, "k", uint32(10*i))
 	}
+	_, err = g.Detector("one too many")
+	require.ErrorIs(t, err, hotspot.ErrGroupFull)
 	g.ScanAt(start.Add(10*time.Second), nil)
 	c := NewGroupCollector(g)
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
@@ -144,7 +146,22 @@ hotspot_observed_total{group="`+"\ufffd"+` (2)"} 20
 	problems, err := testutil.CollectAndLint(c)
 	require.NoError(t, err)
 	require.Empty(t, problems)
+	require.NoError(t, prometheus.NewPedanticRegistry().Register(c))
 	g.Drop("search")
+	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP hotspot_detectors Detectors in the group.
+# TYPE hotspot_detectors gauge
+hotspot_detectors 3
+# HELP hotspot_detectors_dropped_total Detectors dropped.
+# TYPE hotspot_detectors_dropped_total counter
+hotspot_detectors_dropped_total 1
+# HELP hotspot_detectors_made_total Detectors made.
+# TYPE hotspot_detectors_made_total counter
+hotspot_detectors_made_total 4
+# HELP hotspot_detectors_refused_total How often a detector was asked for and the group was full.
+# TYPE hotspot_detectors_refused_total counter
+hotspot_detectors_refused_total 1
+`), "hotspot_detectors", "hotspot_detectors_made_total", "hotspot_detectors_dropped_total", "hotspot_detectors_refused_total"))
 	require.Equal(t, 3, testutil.CollectAndCount(c, "hotspot_observed_total"))
 }
 

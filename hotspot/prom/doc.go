@@ -20,5 +20,10 @@
 //	hotspot_key_occurrences{key}      occurrences of a hot key in the window
 //	hotspot_key_rate{key}             occurrences of a hot key a second
 //
-// Those of a Group have a label group besides.
+// Those of a Group have a label group besides, and there are, without one:
+//
+//	hotspot_detectors                 detectors in the group
+//	hotspot_detectors_made_total      detectors made
+//	hotspot_detectors_dropped_total   of these, those dropped
+//	hotspot_detectors_refused_total   how often one was asked for and the group was full
 package prom
