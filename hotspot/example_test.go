@@ -272,8 +272,14 @@ func ExampleDetector_SetRules() {
 func ExampleGroup() {
 	tenants, err := hotspot.NewGroup(hotspot.GroupConfig[string]{
 		Config: hotspot.Config[string]{Threshold: 100, TopN: 20},
-		Max:    500,
-		Idle:   10 * time.Minute,
+		Configure: func(tenant string, c hotspot.Config[string]) (hotspot.Config[string], error) {
+			if tenant == "initech" { // small, but it pays
+				c.Threshold = 10
+			}
+			return c, nil
+		},
+		Max:  500,
+		Idle: 10 * time.Minute,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -286,12 +292,12 @@ func ExampleGroup() {
 		fmt.Println(tenant, change.Entered)
 	}))
 
-	for i, name := range []string{"acme", "globex"} {
+	for i, name := range []string{"acme", "globex", "initech"} {
 		tenant, err := tenants.Detector(name)
 		if err != nil {
 			log.Fatal(err) // errors.Is(err, hotspot.ErrGroupFull): serve without
 		}
-		tenant.ObserveAt(at(0), "front page", uint32(60*(i+1)))
+		tenant.ObserveAt(at(0), "front page", []uint32{60, 120, 20}[i])
 	}
 	tenants.ScanAt(at(3), func(name string, change hotspot.Change[string]) {
 		fmt.Println(name, len(change.Hot))
@@ -301,5 +307,6 @@ func ExampleGroup() {
 	// context canceled
 	// acme 0
 	// globex 1
-	// 2 180
+	// initech 1
+	// 3 200
 }
