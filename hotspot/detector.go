@@ -83,8 +83,9 @@ func (d *Detector[K]) ObserveN(key K, n uint32) bool {
 }
 
 // ObserveAt is ObserveN at time t. A key is hot or not as of the latest scan,
-// whatever t is. In a Source without a window, the time of the first update is
-// of account alone.
+// whatever t is. Of times that are late, or wrongly far ahead, see
+// [window.HeavyKeeper]. In a Source without a window, the time of the first
+// update is of account alone.
 func (d *Detector[K]) ObserveAt(t time.Time, key K, n uint32) bool {
 	v := d.set.Load().verdict(key)
 	d.tally.add(v, n)

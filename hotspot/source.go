@@ -219,7 +219,9 @@ func (a *age) advance(t time.Time) {
 			return
 		}
 		a.fader.Fade()
-		a.past = time.Duration(factor * float64(plus(a.past, a.slot)))
+		if a.past = plus(a.past, a.slot); factor < 1 {
+			a.past = time.Duration(factor * float64(a.past))
+		}
 		left *= factor
 		passed--
 	}

@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -152,8 +153,11 @@ func TestCenturies(t *testing.T) {
 	require.NoError(t, err)
 	fading, err := heavykeeper.New(heavykeeper.Config[string]{K: 10, Alpha: 0.5, Stripes: 1})
 	require.NoError(t, err)
-	for _, source := range []Source[string]{plain, fading, new(exactSource), &fadingSource{}} {
+	for i, source := range []Source[string]{plain, fading, new(exactSource), &fadingSource{}, &fadingSource{}} {
 		config := Config[string]{Source: source, Threshold: 1, Rate: 40, Slot: time.Second}
+		if i == 4 {
+			config.Slot = math.MaxInt64
+		}
 		if _, ok := source.(*fadingSource); ok {
 			config.Rate = 0 // it does not tell its factor
 		}
