@@ -154,7 +154,7 @@ func (c *Cache) run() {
 	c.stop = stop
 	c.detector.run(ctx, &c.group)
 	if c.channel != nil {
-		c.broadcaster = newBroadcaster(c.channel, c.options.App, c.options.Node, c.log)
+		c.broadcaster = newBroadcaster(c.channel, c.options.App, c.options.life, c.log)
 		c.group.Go(func() { c.broadcaster.run(ctx) })
 		c.group.Go(func() { c.subscribe(ctx) })
 	}

@@ -24,8 +24,9 @@ type Options struct {
 	// Default "default".
 	App string
 
-	// Node is the name of this process, unlike those of all others. Default:
-	// the host's name and something random.
+	// Node is the name of this process in its metrics, which should be unlike
+	// those of others there. At most 128 bytes. Default: the host's name and
+	// something random.
 	Node string
 
 	// Channel carries invalidations and, in cluster mode, hot sets. It stays
@@ -101,11 +102,16 @@ type Options struct {
 
 	// Logger is told of what an operator should know. Default [slog.Default].
 	Logger *slog.Logger
+
+	// life is Node with something random. By it the nodes tell whose messages are
+	// whose: two processes may have been given one Node.
+	life string
 }
 
 const (
 	minCacheBytes = 64 << 10
 	maxTTL        = 24 * time.Hour
+	maxNode       = wire.MaxNode / 2
 )
 
 // resolve fills in defaults and reports the first parameter out of range.
@@ -117,9 +123,10 @@ func (o Options) resolve() (Options, error) {
 	if o.Node == "" {
 		o.Node = newNode()
 	}
-	if len(o.Node) > wire.MaxNode {
-		return o, fmt.Errorf("tmc: Node = %.40q: must have at most %d bytes, not %d", o.Node, wire.MaxNode, len(o.Node))
+	if len(o.Node) > maxNode {
+		return o, fmt.Errorf("tmc: Node = %.40q: must have at most %d bytes, not %d", o.Node, maxNode, len(o.Node))
 	}
+	o.life = o.Node + "/" + rand.Text()
 	if o.Alone && o.Channel != nil {
 		return o, fmt.Errorf("tmc: Alone = true: must be false with a Channel")
 	}

@@ -50,7 +50,7 @@ type hotSet struct {
 
 func newReporter(o Options) *reporter {
 	r := &reporter{
-		publisher: o.Publisher, app: o.App, node: o.Node,
+		publisher: o.Publisher, app: o.App, node: o.life,
 		every: o.ReportEvery, keys: o.ReportKeys, log: o.Logger,
 		queue: make(chan map[string]uint32, o.ReportQueue),
 	}

@@ -124,7 +124,9 @@ func TestClusterOwnerDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(s.servers[:], func(server *miniredis.Miniredis) bool { return strings.HasSuffix(owner.Options().Addr, ":"+server.Port()) })
+	i := slices.IndexFunc(s.servers[:], func(server *miniredis.Miniredis) bool {
+		return strings.HasSuffix(owner.Options().Addr, ":"+server.Port())
+	})
 	if i < 0 {
 		t.Fatalf("got owner %s; want one of the servers", owner.Options().Addr)
 	}
