@@ -174,6 +174,11 @@ func TestTwoNodes(t *testing.T) {
 	if err := caches[0].Attach(nil); err == nil {
 		t.Error("got no error for nil")
 	}
+	other := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 1})
+	defer other.Close()
+	if err := caches[0].Attach(other); err == nil || !strings.Contains(err.Error(), "DB = 1: must be 0") {
+		t.Errorf("got error %v for a client of another database", err)
+	}
 	writers := []struct {
 		name  string
 		write func(value string)

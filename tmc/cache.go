@@ -87,7 +87,21 @@ func (c *Cache) Attach(client redis.UniversalClient) error {
 	if err := suitable(client, c.options); err != nil {
 		return err
 	}
+	if got, want := database(client), database(c.client); got != want {
+		return fmt.Errorf("tmc: client has DB = %d: must be %d, that of the first client", got, want)
+	}
 	return c.hook(client)
+}
+
+// database returns the number of the database that client selects.
+func database(client redis.UniversalClient) int {
+	switch client := client.(type) {
+	case *redis.Client:
+		return client.Options().DB
+	case *redis.Ring:
+		return client.Options().DB
+	}
+	return 0 // clusters have no other
 }
 
 // suitable reports what is wrong with client, if anything.

@@ -87,7 +87,9 @@ type Options struct {
 
 	// ReplicaReads permits a client that reads from replicas. What a replica
 	// has not heard of yet can then be copied after it was written elsewhere,
-	// and served for up to TTL; even on the node that wrote it.
+	// and served for up to TTL; even on the node that wrote it. Clients of
+	// redis.NewFailoverClient with ReplicaOnly do not show that they read so: set
+	// it for them by yourself, or do not attach them.
 	ReplicaReads bool
 
 	// Local says which keys may be served locally. It must be fast, safe for
