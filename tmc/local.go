@@ -1,6 +1,8 @@
 package tmc
 
 import (
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,8 +149,8 @@ func (l *local) get(p place) (c *copied, ok bool) {
 	return c, ok
 }
 
-// put keeps c, which was read under a lease, for ttl from the lease on, and no
-// longer than until. It is dropped if it is too large.
+// put keeps a copy of c, which was read under a lease, for ttl from the lease on,
+// and no longer than until. It is dropped if it is too large.
 func (l *local) put(p place, c copied, from lease, ttl, until time.Duration) bool {
 	if !from.valid() || c.size(p) > l.maxValue.Load() {
 		return false
@@ -158,6 +160,8 @@ func (l *local) put(p place, c copied, from lease, ttl, until time.Duration) boo
 	if slot, _ := l.guard.now(p.key); slot != from.slot || l.epoch.Load() != from.epoch || c.expires <= l.now() {
 		return false // would never be served
 	}
+	p.key, p.field = strings.Clone(p.key), strings.Clone(p.field)
+	c.text, c.fields = strings.Clone(c.text), maps.Clone(c.fields)
 	l.cache.Set(p, &c)
 	return true
 }
