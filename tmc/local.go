@@ -1,7 +1,6 @@
 package tmc
 
 import (
-	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,7 +160,10 @@ func (l *local) put(p place, c copied, from lease, ttl, until time.Duration) boo
 		return false // would never be served
 	}
 	p.key, p.field = strings.Clone(p.key), strings.Clone(p.field)
-	c.text, c.fields = strings.Clone(c.text), maps.Clone(c.fields)
+	c.text = strings.Clone(c.text)
+	if c.fields != nil {
+		c.fields = cloneFields(c.fields)
+	}
 	l.cache.Set(p, &c)
 	return true
 }

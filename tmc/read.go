@@ -2,7 +2,6 @@ package tmc
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"time"
 
@@ -127,7 +126,8 @@ func (c *Cache) find(p place) (*copied, bool) {
 }
 
 // serve makes the reply to a read from a copy, and returns the error that Redis
-// would have.
+// would have. The reply shares no memory with the copy: Bytes of a StringCmd gives
+// the caller that of the string, and Scan passes it on to UnmarshalText.
 func serve(cmd redis.Cmder, p place, c *copied) error {
 	value, some := c.text, !c.absent
 	if p.kind == field && c.fields != nil {
@@ -135,7 +135,6 @@ func serve(cmd redis.Cmder, p place, c *copied) error {
 	}
 	switch cmd := cmd.(type) {
 	case *redis.StringCmd:
-		// Its method Bytes gives the caller the memory of the string.
 		cmd.SetVal(strings.Clone(value))
 	case *redis.Cmd:
 		cmd.SetVal(nil)
@@ -143,11 +142,7 @@ func serve(cmd redis.Cmder, p place, c *copied) error {
 			cmd.SetVal(value)
 		}
 	case *redis.MapStringStringCmd:
-		reply := maps.Clone(c.fields)
-		if reply == nil {
-			reply = map[string]string{}
-		}
-		cmd.SetVal(reply)
+		cmd.SetVal(cloneFields(c.fields))
 		some = true // an empty hash is no error
 	}
 	if !some {
@@ -156,6 +151,15 @@ func serve(cmd redis.Cmder, p place, c *copied) error {
 	}
 	cmd.SetErr(nil)
 	return nil
+}
+
+// cloneFields returns a map of its own, with values of its own.
+func cloneFields(fields map[string]string) map[string]string {
+	clone := make(map[string]string, len(fields))
+	for name, value := range fields {
+		clone[name] = strings.Clone(value)
+	}
+	return clone
 }
 
 // copyOf returns what a copy of the reply to a read has to hold, which still
@@ -296,7 +300,7 @@ func (c *Cache) newMulti(cmd redis.Cmder) (m *multi, ok bool) {
 		if found, ok := c.find(w.place); ok {
 			m.known[i] = true
 			if !found.absent {
-				m.values[i] = found.text
+				m.values[i] = strings.Clone(found.text)
 			}
 			continue
 		}
