@@ -46,8 +46,8 @@ type Options struct {
 	Publisher wire.Publisher
 
 	// ReportEvery is how often counts are sent, 10 ms to 1 min. Default
-	// 250 ms. ReportKeys is how many distinct keys are counted until then, at
-	// most, before a report is sent early, and ReportQueue how many reports may
+	// 250 ms. ReportKeys is how many distinct keys, of 256 KiB together, are
+	// counted until then, at most, before a report is sent early, and ReportQueue how many reports may
 	// wait to be sent; what does not find a place is dropped and counted.
 	// Defaults 8192 and 16. For cluster mode.
 	ReportEvery time.Duration
