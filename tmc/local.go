@@ -1,6 +1,7 @@
 package tmc
 
 import (
+	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,10 +115,24 @@ func (c *coarse) Tick(d time.Duration) <-chan time.Time { return time.NewTicker(
 
 func (c *copied) size(p place) int64 {
 	n := overhead + len(p.key) + len(p.field) + len(c.text)
+	if c.fields != nil {
+		n += mapSize(len(c.fields))
+	}
 	for name, value := range c.fields {
-		n += len(name) + len(value) + 48
+		n += len(name) + len(value) + 12 // what allocating two strings wastes
 	}
 	return int64(n)
+}
+
+// mapSize returns the bytes that a map of n pairs of strings takes beside what
+// the strings refer to. Go's maps have a power of two of slots, at least 8, of
+// which at most 7/8 are used once there are more.
+func mapSize(n int) int {
+	slots := 8
+	if n > slots {
+		slots = 1 << bits.Len(uint((8*n+6)/7-1))
+	}
+	return 48 + slots*(2*16+1)
 }
 
 // lease takes a lease for a read of key that begins now. It is not valid while
