@@ -192,8 +192,13 @@ func (l *local) invalidate(key string) {
 // drop frees what is held of key. It is not what consistency rests on; copies
 // of single fields stay until their time is over.
 func (l *local) drop(key string) {
-	l.cache.Invalidate(place{key: key, kind: whole})
-	l.cache.Invalidate(place{key: key, kind: fields})
+	for _, k := range [...]kind{whole, fields} {
+		p := place{key: key, kind: k}
+		// Most keys that are written have no copy, and a look takes no lock.
+		if _, ok := l.cache.GetEntryQuietly(p); ok {
+			l.cache.Invalidate(p)
+		}
+	}
 }
 
 // flush makes sure that no copy which was read before is served.
