@@ -18,7 +18,8 @@
 // up: while they differ in that, they may not hear each other.
 //
 // One case cannot be seen from here: a replica is promoted while the old
-// primary lives on, cut off together with some of its clients. Those are told
-// of no writes by clients of the new one, until it is found out. The time to
-// live of local caches limits what comes of it.
+// primary lives on. Its subscribers are told of no writes by clients of the new
+// one until it is made a replica, when Sentinel ends their connections: some
+// seconds, or longer if it is cut off together with them. The time to live of
+// local caches limits what comes of it.
 package redispubsub
