@@ -37,7 +37,9 @@ var waysToWrite = map[string]func(ctx context.Context, c writeClient, key, value
 		name := "SET"
 		return c.Do(ctx, &name, &k, v).Err()
 	},
-	"GETSET": func(ctx context.Context, c writeClient, k, v string) error { return notNil(c.GetSet(ctx, k, v).Err()) },
+	"GETSET": func(ctx context.Context, c writeClient, k, v string) error {
+		return notNil(c.Do(ctx, "getset", k, v).Err())
+	},
 	"MSET": func(ctx context.Context, c writeClient, k, v string) error {
 		return c.MSet(ctx, "other", 1, k, v).Err()
 	},
