@@ -34,7 +34,8 @@ func TestOptions(t *testing.T) {
 		{Options{}, ""},
 		{Options{App: "a b"}, `tmc: App = "a b": must have no ' '`},
 		{Options{App: strings.Repeat("a", 129)}, "tmc: App = "},
-		{Options{Node: strings.Repeat("n", 257)}, "tmc: Node = "},
+		{Options{Node: strings.Repeat("n", 128)}, ""},
+		{Options{Node: strings.Repeat("n", 129)}, "tmc: Node = "},
 		{Options{Alone: true}, ""},
 		{Options{Alone: true, Channel: channel}, "tmc: Alone = true: must be false with a Channel"},
 		{Options{Alone: true, Publisher: &publisher{}}, "tmc: Alone = true: must be false with a Publisher"},
@@ -173,6 +174,11 @@ func TestTwoNodes(t *testing.T) {
 	if err := caches[0].Attach(nil); err == nil {
 		t.Error("got no error for nil")
 	}
+	other := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 1})
+	defer other.Close()
+	if err := caches[0].Attach(other); err == nil || !strings.Contains(err.Error(), "DB = 1: must be 0") {
+		t.Errorf("got error %v for a client of another database", err)
+	}
 	writers := []struct {
 		name  string
 		write func(value string)
@@ -233,13 +239,38 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestRing attaches to a ring, whose nodes have hooks of their own.
-func TestRing(t *testing.T) {
+// TestSameName has two processes that were given one name: each hears what the
+// other writes.
+func TestSameName(t *testing.T) {
 	ctx := t.Context()
 	hub := &memory{}
+	addr := miniredis.RunT(t).Addr()
+	writer, first := attachTo(t, addr, Options{Node: "host", Channel: hub.join(0), TTL: time.Hour})
+	reader, second := attachTo(t, addr, Options{Node: "host", Channel: hub.join(0), TTL: time.Hour})
+	waitUp(t, first)
+	waitUp(t, second)
+	writer.Set(ctx, "k", "1", 0)
+	for second.Stats().Hits == 0 {
+		reader.Get(ctx, "k")
+	}
+	writer.Set(ctx, "k", "2", 0)
+	for deadline := time.Now().Add(10 * time.Second); reader.Get(ctx, "k").Val() != "2"; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("got the old value for 10 s")
+		}
+	}
+}
+
+// TestRing attaches to a ring, whose nodes have hooks of their own.
+func TestRing(t *testing.T) {
+	t.Run("channel=memory", func(t *testing.T) { testRing(t, (&memory{}).join(0)) })
+	t.Run("channel=default", func(t *testing.T) { testRing(t, nil) })
+}
+
+func testRing(t *testing.T, channel wire.Channel) {
+	ctx := t.Context()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": miniredis.RunT(t).Addr(), "b": miniredis.RunT(t).Addr()}})
 	defer ring.Close()
-	channel := hub.join(0)
 	testSharded(t, ring, channel)
 	if err := ring.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }); err != nil {
 		t.Fatal(err)
@@ -257,7 +288,7 @@ func TestCluster(t *testing.T) {
 	testSharded(t, cluster, (&memory{}).join(0))
 }
 
-func testSharded(t *testing.T, client redis.UniversalClient, channel *memoryChannel) {
+func testSharded(t *testing.T, client redis.UniversalClient, channel wire.Channel) {
 	ctx := t.Context()
 	cache, err := Attach(client, Options{Channel: channel, Hot: allHot, TTL: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

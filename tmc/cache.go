@@ -87,7 +87,21 @@ func (c *Cache) Attach(client redis.UniversalClient) error {
 	if err := suitable(client, c.options); err != nil {
 		return err
 	}
+	if got, want := database(client), database(c.client); got != want {
+		return fmt.Errorf("tmc: client has DB = %d: must be %d, that of the first client", got, want)
+	}
 	return c.hook(client)
+}
+
+// database returns the number of the database that client selects.
+func database(client redis.UniversalClient) int {
+	switch client := client.(type) {
+	case *redis.Client:
+		return client.Options().DB
+	case *redis.Ring:
+		return client.Options().DB
+	}
+	return 0 // clusters have no other
 }
 
 // suitable reports what is wrong with client, if anything.
@@ -154,7 +168,7 @@ func (c *Cache) run() {
 	c.stop = stop
 	c.detector.run(ctx, &c.group)
 	if c.channel != nil {
-		c.broadcaster = newBroadcaster(c.channel, c.options.App, c.options.Node, c.log)
+		c.broadcaster = newBroadcaster(c.channel, c.options.App, c.options.life, c.log)
 		c.group.Go(func() { c.broadcaster.run(ctx) })
 		c.group.Go(func() { c.subscribe(ctx) })
 	}

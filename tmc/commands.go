@@ -63,8 +63,10 @@ func makeCommands() map[string]command {
 	list(command{effect: passes}, services)
 	list(command{effect: moves}, "auth hello multi reset select quit monitor subscribe psubscribe ssubscribe")
 	// DEBUG and MODULE may change anything, and so may a change of
-	// primary. EXEC carries out what was sent before, by whatever means.
+	// primary. EXEC carries out what was sent before, by whatever means. An index
+	// can be dropped with the hashes that it is of.
 	list(command{effect: flushes}, "flushall flushdb swapdb replicaof slaveof failover debug exec module psync sync")
+	list(command{effect: flushes}, "ft.dropindex ft.drop ft._dropindexifx ft._dropifx")
 	list(key, keyWriters)
 	list(key, moduleWriters)
 	list(command{effect: writes, first: 1, last: 2, step: 1}, "rename renamenx smove lmove rpoplpush")
@@ -191,7 +193,7 @@ func written(name string, args []any, keys []string) ([]string, effect) {
 	c, known := commands[name]
 	switch {
 	case !known:
-		return writtenByUnknown(args, keys)
+		return writtenByUnknown(name, args, keys)
 	case c.effect == passes || c.effect == flushes || c.effect == moves:
 		return keys, c.effect
 	}
@@ -217,10 +219,14 @@ func written(name string, args []any, keys []string) ([]string, effect) {
 
 // writtenByUnknown takes every argument for a key: a command of a module, or
 // of a Redis to come, can write a key only that it is told of, if it keeps to
-// the rules for clusters.
-func writtenByUnknown(args []any, keys []string) ([]string, effect) {
+// the rules for clusters. One without a name that can be told, or without
+// arguments, may be FLUSHALL, by a name that it was given by rename-command.
+func writtenByUnknown(name string, args []any, keys []string) ([]string, effect) {
+	if name == "" || len(args) == 1 {
+		return keys, flushes
+	}
 	size := 0
-	for _, arg := range args[min(1, len(args)):] {
+	for _, arg := range args[1:] {
 		key, ok := text(arg)
 		if size += len(key); !ok || size > maxUnknown {
 			return keys, flushes

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
 )
 
@@ -81,7 +83,9 @@ func TestWritten(t *testing.T) {
 		{"json.set a $ 1", writes, "a"},
 		{"json.mset a $ 1 b $ 2", writes, "a b"},
 		{"brandnew a 1 b", writes, "a 1 b"},
-		{"brandnew", writes, ""},
+		{"brandnew", flushes, ""},
+		{"", flushes, ""},
+		{"ft.dropindex i dd", flushes, ""},
 		{"brandnew a " + strings.Repeat("x", maxUnknown), flushes, "a"},
 		{"set", writes, ""},
 		{"rename a", writes, "a"},
@@ -107,6 +111,22 @@ func TestWrittenTypes(t *testing.T) {
 	} {
 		if got, ok := text(test.arg); !ok || got != test.want {
 			t.Errorf("text(%T): got %q, %t; want %q", test.arg, got, ok, test.want)
+		}
+	}
+	set, flush := "SET", "FLUSHALL"
+	for _, test := range []struct {
+		args   []any
+		effect effect
+		keys   string
+	}{
+		{[]any{&set, "a", 1}, writes, "a"},
+		{[]any{[]byte("SET"), []byte("a"), 1}, writes, "a"},
+		{[]any{&flush}, flushes, ""},
+		{[]any{redis.BitCount{}, "a"}, flushes, ""},
+		{[]any{(*string)(nil), "a"}, flushes, ""},
+	} {
+		if keys, effect := written(nameOf(test.args), test.args, nil); effect != test.effect || strings.Join(keys, " ") != test.keys {
+			t.Errorf("name of type %T: got effect %d, keys %q; want %d, %q", test.args[0], effect, keys, test.effect, test.keys)
 		}
 	}
 	for _, arg := range []any{1.5, true, (*string)(nil), struct{}{}} {

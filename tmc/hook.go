@@ -169,18 +169,14 @@ func (c *Cache) process(ctx context.Context, cmd redis.Cmder, next redis.Process
 // harmless reports whether a command that can change its connection does not.
 func harmless(name string, args []any) bool { return name == "hello" && len(args) == 1 }
 
-// nameOf returns the name of a command in lower case. Most have it so.
+// nameOf returns the name of a command in lower case, which most have already,
+// or "" if that takes more than a look at it.
 func nameOf(args []any) string {
 	if len(args) == 0 {
 		return ""
 	}
-	switch name := args[0].(type) {
-	case string:
-		return strings.ToLower(name)
-	case []byte:
-		return strings.ToLower(string(name))
-	}
-	return ""
+	name, _ := text(args[0])
+	return strings.ToLower(name)
 }
 
 // tellKey is the key of a context's value that says that the hook of a cluster

@@ -1,6 +1,8 @@
 package tmc
 
 import (
+	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,10 +115,24 @@ func (c *coarse) Tick(d time.Duration) <-chan time.Time { return time.NewTicker(
 
 func (c *copied) size(p place) int64 {
 	n := overhead + len(p.key) + len(p.field) + len(c.text)
+	if c.fields != nil {
+		n += mapSize(len(c.fields))
+	}
 	for name, value := range c.fields {
-		n += len(name) + len(value) + 48
+		n += len(name) + len(value) + 12 // what allocating two strings wastes
 	}
 	return int64(n)
+}
+
+// mapSize returns the bytes that a map of n pairs of strings takes beside what
+// the strings refer to. Go's maps have a power of two of slots, at least 8, of
+// which at most 7/8 are used once there are more.
+func mapSize(n int) int {
+	slots := 8
+	if n > slots {
+		slots = 1 << bits.Len(uint((8*n+6)/7-1))
+	}
+	return 48 + slots*(2*16+1)
 }
 
 // lease takes a lease for a read of key that begins now. It is not valid while
@@ -147,8 +163,8 @@ func (l *local) get(p place) (c *copied, ok bool) {
 	return c, ok
 }
 
-// put keeps c, which was read under a lease, for ttl from the lease on, and no
-// longer than until. It is dropped if it is too large.
+// put keeps a copy of c, which was read under a lease, for ttl from the lease on,
+// and no longer than until. It is dropped if it is too large.
 func (l *local) put(p place, c copied, from lease, ttl, until time.Duration) bool {
 	if !from.valid() || c.size(p) > l.maxValue.Load() {
 		return false
@@ -157,6 +173,11 @@ func (l *local) put(p place, c copied, from lease, ttl, until time.Duration) boo
 	c.expires = min(from.at+ttl, until)
 	if slot, _ := l.guard.now(p.key); slot != from.slot || l.epoch.Load() != from.epoch || c.expires <= l.now() {
 		return false // would never be served
+	}
+	p.key, p.field = strings.Clone(p.key), strings.Clone(p.field)
+	c.text = strings.Clone(c.text)
+	if c.fields != nil {
+		c.fields = cloneFields(c.fields)
 	}
 	l.cache.Set(p, &c)
 	return true
@@ -171,8 +192,13 @@ func (l *local) invalidate(key string) {
 // drop frees what is held of key. It is not what consistency rests on; copies
 // of single fields stay until their time is over.
 func (l *local) drop(key string) {
-	l.cache.Invalidate(place{key: key, kind: whole})
-	l.cache.Invalidate(place{key: key, kind: fields})
+	for _, k := range [...]kind{whole, fields} {
+		p := place{key: key, kind: k}
+		// Most keys that are written have no copy, and a look takes no lock.
+		if _, ok := l.cache.GetEntryQuietly(p); ok {
+			l.cache.Invalidate(p)
+		}
+	}
 }
 
 // flush makes sure that no copy which was read before is served.

@@ -135,29 +135,40 @@ func TestLocalMemory(t *testing.T) {
 	if testing.Short() {
 		limit = 2 << 20
 	}
-	for _, size := range []int{10, 1000, 50_000} {
+	for _, test := range []struct{ fields, size int }{
+		{0, 0}, {0, 10}, {0, 1000}, {0, 50_000}, {1, 10}, {8, 1}, {9, 10}, {57, 10}, {113, 10}, {113, 100}, {900, 10},
+	} {
+		name := fmt.Sprintf("values of %d bytes, hashes of %d fields", test.size, test.fields)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		l := serving(t, int64(limit))
-		for i := range 4 * limit / (size + overhead) {
+		for i, total := 0, int64(0); total < 2*int64(limit); i++ {
 			key := fmt.Sprintf("some:key:%08d", i)
-			l.put(place{key: key}, copied{text: strings.Repeat("x", size)}, l.lease(key), time.Hour, forever)
+			c, p := copied{text: strings.Repeat("x", test.size)}, place{key: key}
+			if test.fields > 0 {
+				c, p.kind = copied{fields: make(map[string]string)}, fields
+				for f := range test.fields {
+					c.fields[fmt.Sprint("field", f)] = strings.Repeat("x", test.size)
+				}
+			}
+			total += c.size(p)
+			l.put(p, c, l.lease(key), time.Hour, forever)
 		}
 		l.cache.CleanUp()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		weight := l.cache.WeightedSize()
 		heap := after.HeapAlloc - before.HeapAlloc
-		t.Logf("values of %d bytes: %d copies, %.1f MB counted, %.1f MB of heap", size, l.cache.EstimatedSize(), float64(weight)/1e6, float64(heap)/1e6)
+		t.Logf("%s: %d copies, %.2f MB counted, %.2f MB of heap", name, l.cache.EstimatedSize(), float64(weight)/1e6, float64(heap)/1e6)
 		if weight > uint64(limit) {
-			t.Errorf("values of %d bytes: got %d counted, want %d at most", size, weight, limit)
+			t.Errorf("%s: got %d counted, want %d at most", name, weight, limit)
 		}
 		if fixed := uint64(1 << 20); heap > weight*12/10+fixed {
-			t.Errorf("values of %d bytes: got %d bytes of heap, want no more than a fifth above %d and %d for the cache itself", size, heap, weight, fixed)
+			t.Errorf("%s: got %d bytes of heap, want no more than a fifth above %d and %d for the cache itself", name, heap, weight, fixed)
 		}
 		if weight < uint64(limit)*8/10 {
-			t.Errorf("values of %d bytes: got %d counted, want nearly %d", size, weight, limit)
+			t.Errorf("%s: got %d counted, want nearly %d", name, weight, limit)
 		}
 		runtime.KeepAlive(l)
 	}

@@ -24,8 +24,9 @@ type Options struct {
 	// Default "default".
 	App string
 
-	// Node is the name of this process, unlike those of all others. Default:
-	// the host's name and something random.
+	// Node is the name of this process in its metrics, which should be unlike
+	// those of others there. At most 128 bytes. Default: the host's name and
+	// something random.
 	Node string
 
 	// Channel carries invalidations and, in cluster mode, hot sets. It stays
@@ -45,8 +46,8 @@ type Options struct {
 	Publisher wire.Publisher
 
 	// ReportEvery is how often counts are sent, 10 ms to 1 min. Default
-	// 250 ms. ReportKeys is how many distinct keys are counted until then, at
-	// most, before a report is sent early, and ReportQueue how many reports may
+	// 250 ms. ReportKeys is how many distinct keys, of 256 KiB together, are
+	// counted until then, at most, before a report is sent early, and ReportQueue how many reports may
 	// wait to be sent; what does not find a place is dropped and counted.
 	// Defaults 8192 and 16. For cluster mode.
 	ReportEvery time.Duration
@@ -86,7 +87,9 @@ type Options struct {
 
 	// ReplicaReads permits a client that reads from replicas. What a replica
 	// has not heard of yet can then be copied after it was written elsewhere,
-	// and served for up to TTL; even on the node that wrote it.
+	// and served for up to TTL; even on the node that wrote it. Clients of
+	// redis.NewFailoverClient with ReplicaOnly do not show that they read so: set
+	// it for them by yourself, or do not attach them.
 	ReplicaReads bool
 
 	// Local says which keys may be served locally. It must be fast, safe for
@@ -101,11 +104,16 @@ type Options struct {
 
 	// Logger is told of what an operator should know. Default [slog.Default].
 	Logger *slog.Logger
+
+	// life is Node with something random. By it the nodes tell whose messages are
+	// whose: two processes may have been given one Node.
+	life string
 }
 
 const (
 	minCacheBytes = 64 << 10
 	maxTTL        = 24 * time.Hour
+	maxNode       = wire.MaxNode / 2
 )
 
 // resolve fills in defaults and reports the first parameter out of range.
@@ -117,9 +125,10 @@ func (o Options) resolve() (Options, error) {
 	if o.Node == "" {
 		o.Node = newNode()
 	}
-	if len(o.Node) > wire.MaxNode {
-		return o, fmt.Errorf("tmc: Node = %.40q: must have at most %d bytes, not %d", o.Node, wire.MaxNode, len(o.Node))
+	if len(o.Node) > maxNode {
+		return o, fmt.Errorf("tmc: Node = %.40q: must have at most %d bytes, not %d", o.Node, maxNode, len(o.Node))
 	}
+	o.life = o.Node + "/" + rand.Text()
 	if o.Alone && o.Channel != nil {
 		return o, fmt.Errorf("tmc: Alone = true: must be false with a Channel")
 	}

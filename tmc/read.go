@@ -2,7 +2,6 @@ package tmc
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"time"
 
@@ -104,7 +103,7 @@ func expiry(asked time.Duration, ms int64) time.Duration {
 	if ms > int64(maxTTL/time.Millisecond) {
 		return forever // no copy lives so long
 	}
-	return asked + time.Duration(ms)*time.Millisecond
+	return asked + time.Duration(ms-1)*time.Millisecond // PTTL may be up to 1 ms more than what is left
 }
 
 // find returns the copy at p, or for a field what the copy of its whole hash
@@ -127,7 +126,8 @@ func (c *Cache) find(p place) (*copied, bool) {
 }
 
 // serve makes the reply to a read from a copy, and returns the error that Redis
-// would have.
+// would have. The reply shares no memory with the copy: Bytes of a StringCmd gives
+// the caller that of the string, and Scan passes it on to UnmarshalText.
 func serve(cmd redis.Cmder, p place, c *copied) error {
 	value, some := c.text, !c.absent
 	if p.kind == field && c.fields != nil {
@@ -135,20 +135,14 @@ func serve(cmd redis.Cmder, p place, c *copied) error {
 	}
 	switch cmd := cmd.(type) {
 	case *redis.StringCmd:
-		if some {
-			// Its method Bytes gives the caller the memory of the string.
-			cmd.SetVal(strings.Clone(value))
-		}
+		cmd.SetVal(strings.Clone(value))
 	case *redis.Cmd:
+		cmd.SetVal(nil)
 		if some {
 			cmd.SetVal(value)
 		}
 	case *redis.MapStringStringCmd:
-		reply := maps.Clone(c.fields)
-		if reply == nil {
-			reply = map[string]string{}
-		}
-		cmd.SetVal(reply)
+		cmd.SetVal(cloneFields(c.fields))
 		some = true // an empty hash is no error
 	}
 	if !some {
@@ -159,38 +153,42 @@ func serve(cmd redis.Cmder, p place, c *copied) error {
 	return nil
 }
 
-// copyOf makes a copy of the reply to a read; ok is false if none is to be kept.
-// err is nil or redis.Nil.
+// cloneFields returns a map of its own, with values of its own.
+func cloneFields(fields map[string]string) map[string]string {
+	clone := make(map[string]string, len(fields))
+	for name, value := range fields {
+		clone[name] = strings.Clone(value)
+	}
+	return clone
+}
+
+// copyOf returns what a copy of the reply to a read has to hold, which still
+// shares its memory; ok is false if none is to be kept. err is nil or redis.Nil.
 func (c *Cache) copyOf(p place, cmd redis.Cmder, err error) (made copied, ok bool) {
 	if err != nil {
 		return copied{absent: true}, c.options.Absent
 	}
 	switch cmd := cmd.(type) {
 	case *redis.StringCmd:
-		made.text = strings.Clone(cmd.Val())
+		made.text = cmd.Val()
 	case *redis.Cmd:
-		value, ok := cmd.Val().(string)
-		if !ok {
-			return made, false
-		}
-		made.text = strings.Clone(value)
+		made.text, ok = cmd.Val().(string)
+		return made, ok
 	case *redis.MapStringStringCmd:
 		if len(cmd.Val()) == 0 {
 			return copied{absent: true}, c.options.Absent
 		}
-		made.fields = maps.Clone(cmd.Val())
+		made.fields = cmd.Val()
 	}
 	return made, true
 }
 
-// keep keeps a copy that was read under w's lease.
+// keep keeps a copy of made, which was read under w's lease.
 func (c *Cache) keep(w want, made copied, until time.Duration) {
 	ttl := c.settings.Load().ttl
 	if hot := c.detector.ttl(w.place.key); hot > 0 {
 		ttl = min(hot, maxTTL)
 	}
-	w.place.key = strings.Clone(w.place.key)
-	w.place.field = strings.Clone(w.place.field)
 	if c.local.put(w.place, made, w.lease, ttl, until) {
 		c.counts.kept.add(1)
 	} else {
@@ -214,6 +212,10 @@ func (h *hook) mget(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook
 			return err
 		}
 		if !m.fill(asked) {
+			// Whatever answers so, let the caller see it.
+			if asked != cmd {
+				return next(ctx, cmd)
+			}
 			return nil
 		}
 		m.keep(c, until)
@@ -298,7 +300,7 @@ func (c *Cache) newMulti(cmd redis.Cmder) (m *multi, ok bool) {
 		if found, ok := c.find(w.place); ok {
 			m.known[i] = true
 			if !found.absent {
-				m.values[i] = found.text
+				m.values[i] = strings.Clone(found.text)
 			}
 			continue
 		}
@@ -358,7 +360,7 @@ func (m *multi) keep(c *Cache, until []time.Duration) {
 		case until[i] == 0:
 			c.counts.unkept.add(1)
 		default:
-			c.keep(w, copied{text: strings.Clone(value)}, until[i])
+			c.keep(w, copied{text: value}, until[i])
 		}
 	}
 }

@@ -329,6 +329,41 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// scribble reads a text and writes over it, as a decoder may that works in place.
+type scribble string
+
+func (s *scribble) UnmarshalText(text []byte) error {
+	*s = scribble(text)
+	for i := range text {
+		text[i] = 'X'
+	}
+	return nil
+}
+
+// TestScan has what a caller scans into write over the reply: go-redis passes it
+// on without a copy.
+func TestScan(t *testing.T) {
+	client, _, _ := attach(t, Options{})
+	ctx := t.Context()
+	client.Set(ctx, "s", "value", 0)
+	client.HSet(ctx, "h", "f", "value")
+	var into struct {
+		S scribble `redis:"s"`
+		F scribble `redis:"f"`
+	}
+	for i := range 4 {
+		for name, scan := range map[string]func() error{
+			"HGETALL": func() error { return client.HGetAll(ctx, "h").Scan(&into) },
+			"MGET":    func() error { return client.MGet(ctx, "s").Scan(&into) },
+		} {
+			into.S, into.F = "", ""
+			if err := scan(); err != nil || into.S+into.F != "value" {
+				t.Errorf("read %d, %s: got %q, %v; want %q", i, name, into.S+into.F, err, "value")
+			}
+		}
+	}
+}
+
 // TestServedLocally tests which reads do not reach Redis any more.
 func TestServedLocally(t *testing.T) {
 	ctx := t.Context()

@@ -3,6 +3,7 @@ package tmc
 import (
 	"context"
 	"log/slog"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,20 +17,20 @@ import (
 // reporter counts reads for the servers to find out which keys are hot, and
 // knows which they say are.
 //
-// Reads are counted in maps, one for each processor, so that the hottest key
-// does not have all wait for one lock. Every so often, or when a map is full,
+// Reads are counted in batches, one for each processor, so that the hottest key
+// does not have all wait for one lock. Every so often, or when a batch is full,
 // it is put into a queue, from which a goroutine makes reports. A read waits
 // for neither: what finds the queue full is dropped and counted.
 type reporter struct {
 	publisher wire.Publisher
 	app, node string
 	every     time.Duration
-	keys      int // most in a map
+	keys      int // most in a batch
 	log       *slog.Logger
 
-	stripes *stripe.Set[map[string]uint32]
-	spare   sync.Pool // of empty maps
-	queue   chan map[string]uint32
+	stripes *stripe.Set[*batch]
+	spare   sync.Pool // of empty batches
+	queue   chan *batch
 
 	reads    tally         // counted
 	dropped  atomic.Uint64 // reads that were counted and will not arrive
@@ -38,6 +39,47 @@ type reporter struct {
 	failures atomic.Uint64
 
 	set atomic.Pointer[hotSet]
+}
+
+// batch are counts of reads.
+type batch struct {
+	counts map[string]uint32
+	bytes  int // of keys
+}
+
+// batchBytes is how many bytes of keys a batch may have. A report has less than
+// twice as many, which every transport takes, whatever the keys are.
+const batchBytes = 256 << 10
+
+// takes reports whether one more key fits.
+func (b *batch) takes(key string, keys int) bool {
+	return len(b.counts) < keys && b.bytes+len(key) <= batchBytes
+}
+
+// add counts n reads of key.
+func (b *batch) add(key string, n uint32) {
+	old, ok := b.counts[key]
+	if !ok {
+		b.bytes += len(key)
+	}
+	if old+n < n {
+		old = math.MaxUint32 - n // stays at the most there is
+	}
+	b.counts[key] = old + n
+}
+
+// reads returns how many reads are counted.
+func (b *batch) reads() uint64 {
+	var sum uint64
+	for _, n := range b.counts {
+		sum += uint64(n)
+	}
+	return sum
+}
+
+func (b *batch) clear() {
+	clear(b.counts)
+	b.bytes = 0
 }
 
 // hotSet is the hot set as the servers say.
@@ -50,54 +92,54 @@ type hotSet struct {
 
 func newReporter(o Options) *reporter {
 	r := &reporter{
-		publisher: o.Publisher, app: o.App, node: o.Node,
+		publisher: o.Publisher, app: o.App, node: o.life,
 		every: o.ReportEvery, keys: o.ReportKeys, log: o.Logger,
-		queue: make(chan map[string]uint32, o.ReportQueue),
+		queue: make(chan *batch, o.ReportQueue),
 	}
-	r.spare.New = func() any { return make(map[string]uint32) }
-	r.stripes = stripe.New(runtime.GOMAXPROCS(0), func(m *map[string]uint32) { *m = r.empty() })
+	r.spare.New = func() any { return &batch{counts: make(map[string]uint32)} }
+	r.stripes = stripe.New(runtime.GOMAXPROCS(0), func(b **batch) { *b = r.empty() })
 	r.set.Store(&hotSet{})
 	return r
 }
 
-func (r *reporter) empty() map[string]uint32 { return r.spare.Get().(map[string]uint32) }
+func (r *reporter) empty() *batch { return r.spare.Get().(*batch) }
 
 func (r *reporter) observe(key string) bool {
 	r.reads.add(1)
+	if len(key) > batchBytes {
+		r.drop(1)
+		return r.hot(key)
+	}
 	p := r.stripes.Lock()
-	if n, ok := p.Value[key]; ok {
-		p.Value[key] = max(n+1, n) // stays at the most there is
+	if n, ok := p.Value.counts[key]; ok {
+		p.Value.counts[key] = max(n+1, n) // stays at the most there is
 	} else {
-		if len(p.Value) >= r.keys {
+		if !p.Value.takes(key, r.keys) {
 			r.enqueue(&p.Value)
 		}
-		p.Value[strings.Clone(key)] = 1
+		p.Value.add(strings.Clone(key), 1)
 	}
 	r.stripes.Unlock(p)
 	return r.hot(key)
 }
 
-// enqueue takes a map, whose stripe is locked, and leaves an empty one.
-func (r *reporter) enqueue(m *map[string]uint32) {
-	full := *m
-	if len(full) == 0 {
+// enqueue takes a batch, whose stripe is locked, and leaves an empty one.
+func (r *reporter) enqueue(b **batch) {
+	full := *b
+	if len(full.counts) == 0 {
 		return
 	}
 	select {
 	case r.queue <- full:
-		*m = r.empty()
+		*b = r.empty()
 	default:
-		r.drop(full)
-		clear(full)
+		r.drop(full.reads())
+		full.clear()
 	}
 }
 
 // drop counts reads that will not arrive.
-func (r *reporter) drop(m map[string]uint32) {
-	var n uint64
-	for _, count := range m {
-		n += uint64(count)
-	}
+func (r *reporter) drop(n uint64) {
 	r.dropped.Add(n)
 	r.unsaid.Add(n)
 }
@@ -134,7 +176,7 @@ func (r *reporter) run(ctx context.Context, group *sync.WaitGroup) {
 	})
 }
 
-// collect empties the maps into the queue once an interval, and a last time
+// collect puts the batches into the queue once an interval, and a last time
 // when ctx ends.
 func (r *reporter) collect(ctx, last context.Context) {
 	ticker := time.NewTicker(r.every)
@@ -145,11 +187,11 @@ func (r *reporter) collect(ctx, last context.Context) {
 			done = true
 		case <-ticker.C:
 		}
-		for _, m := range r.stripes.Locked() {
-			r.enqueue(m)
+		for _, b := range r.stripes.Locked() {
+			r.enqueue(b)
 		}
 	}
-	// A read may still fill a map, so the queue is not closed: its end is a nil.
+	// A read may still fill a batch, so the queue is not closed: its end is a nil.
 	select {
 	case r.queue <- nil:
 	case <-last.Done():
@@ -162,27 +204,29 @@ func (r *reporter) publish(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case counts := <-r.queue:
-			if counts == nil {
+		case b := <-r.queue:
+			if b == nil {
 				return
 			}
-			ended = r.gather(counts)
-			r.send(ctx, counts)
-			r.recycle(counts)
+			ended = r.gather(b)
+			r.send(ctx, b)
+			r.recycle(b)
 		}
 	}
 }
 
-// gather adds to counts what else is in the queue, if it fits in a report, and
-// tells whether that was its end.
-func (r *reporter) gather(counts map[string]uint32) (ended bool) {
-	for len(counts) < r.keys {
+// gather adds to b what else is in the queue, while it is not full, and tells
+// whether that was its end.
+func (r *reporter) gather(b *batch) (ended bool) {
+	for b.takes("", r.keys) {
 		select {
 		case more := <-r.queue:
 			if more == nil {
 				return true
 			}
-			merge(counts, more)
+			for key, n := range more.counts {
+				b.add(key, n)
+			}
 			r.recycle(more)
 		default:
 			return false
@@ -191,27 +235,16 @@ func (r *reporter) gather(counts map[string]uint32) (ended bool) {
 	return false
 }
 
-func (r *reporter) recycle(m map[string]uint32) {
-	clear(m)
-	r.spare.Put(m)
+func (r *reporter) recycle(b *batch) {
+	b.clear()
+	r.spare.Put(b)
 }
 
-// merge adds what is in b to a.
-func merge(a, b map[string]uint32) {
-	for key, n := range b {
-		if sum := a[key] + n; sum >= n {
-			a[key] = sum
-		} else {
-			a[key] = 1<<32 - 1
-		}
-	}
-}
-
-// send makes a report of counts and sends it.
-func (r *reporter) send(ctx context.Context, counts map[string]uint32) {
+// send makes a report of b and sends it.
+func (r *reporter) send(ctx context.Context, b *batch) {
 	unsaid := r.unsaid.Swap(0)
-	report := wire.Report{App: r.app, Node: r.node, At: time.Now(), Dropped: unsaid, Counts: make([]wire.Count, 0, len(counts))}
-	for key, n := range counts {
+	report := wire.Report{App: r.app, Node: r.node, At: time.Now(), Dropped: unsaid, Counts: make([]wire.Count, 0, len(b.counts))}
+	for key, n := range b.counts {
 		report.Counts = append(report.Counts, wire.Count{Key: key, N: n})
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
@@ -219,8 +252,8 @@ func (r *reporter) send(ctx context.Context, counts map[string]uint32) {
 	if err := r.publisher.Publish(ctx, report); err != nil {
 		r.failures.Add(1)
 		r.unsaid.Add(unsaid)
-		r.drop(counts)
-		r.log.Debug("tmc: report lost", "app", r.app, "keys", len(counts), "error", err)
+		r.drop(b.reads())
+		r.log.Debug("tmc: report lost", "app", r.app, "keys", len(b.counts), "error", err)
 		return
 	}
 	r.reports.Add(1)

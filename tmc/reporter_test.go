@@ -133,6 +133,41 @@ func TestReporterDrops(t *testing.T) {
 	}
 }
 
+// TestReporterLongKeys reads keys that are long: reports stay small enough for
+// any transport, and a key that does not fit into one is counted as dropped.
+func TestReporterLongKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &publisher{}
+		r, stop := startReporter(t, p, Options{ReportEvery: 100 * time.Millisecond})
+		long := strings.Repeat("x", 10_000)
+		for i := range 1000 {
+			r.observe(fmt.Sprint(long, i))
+		}
+		r.observe(strings.Repeat("y", batchBytes+1))
+		time.Sleep(time.Second)
+		stop()
+		_, total, dropped := p.sum()
+		if total+dropped != 1001 || r.dropped.Load() != dropped || dropped == 0 {
+			t.Errorf("got %d reported, %d told to be dropped, %d counted; want 1001 in all", total, dropped, r.dropped.Load())
+		}
+		for _, report := range p.reports {
+			if data, err := report.MarshalBinary(); err != nil || len(data) > 2*batchBytes+batchBytes/8 {
+				t.Errorf("got a report of %d bytes, error %v; want %d at most", len(data), err, 2*batchBytes)
+			}
+		}
+	})
+}
+
+func TestBatch(t *testing.T) {
+	b := batch{counts: map[string]uint32{}}
+	for _, n := range []uint32{1, 1<<32 - 3, 1, 1, 7, 1<<32 - 1} {
+		b.add("k", n)
+	}
+	if got := b.counts["k"]; got != 1<<32-1 || b.bytes != 1 || b.reads() != 1<<32-1 {
+		t.Errorf("got a count of %d, %d bytes, %d reads; want the most there is, 1, the same", got, b.bytes, b.reads())
+	}
+}
+
 // TestReporterClose ends in time, even if the publisher hangs.
 func TestReporterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (c *Cache) setFresh(t time.Time) {
 
 // invalidated hears of writes by a node.
 func (c *Cache) invalidated(inv wire.Invalidation) {
-	if inv.Node == c.options.Node {
+	if inv.Node == c.options.life {
 		return // was done here when it was written
 	}
 	c.counts.heard.add(uint64(len(inv.Keys)))

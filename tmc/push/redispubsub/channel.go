@@ -89,7 +89,7 @@ func (c *Channel) Invalidate(ctx context.Context, inv wire.Invalidation) error {
 	if err != nil {
 		return err
 	}
-	if err := c.options.Client.Publish(ctx, c.channel(inv.App), data).Err(); err != nil {
+	if err := c.publish(ctx, inv.App, data); err != nil {
 		return fmt.Errorf("redispubsub: publishing an invalidation of %s: %w", inv.App, err)
 	}
 	return nil
@@ -105,8 +105,12 @@ func (c *Channel) Subscribe(ctx context.Context, app string, h wire.Handler) err
 // connect subscribes once and delivers events until the connection ends, or is
 // found to be down.
 func (c *Channel) connect(ctx context.Context, app string, s *session.Session) error {
+	server, err := c.server(ctx, app)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	sub := c.options.Client.Subscribe(ctx)
+	sub := server.Subscribe(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel(nil)
@@ -125,7 +129,8 @@ func (c *Channel) connect(ctx context.Context, app string, s *session.Session) e
 	}
 	s.Begin(asOf, stored)
 	pongs := make(chan struct{}, 1)
-	group.Go(func() { c.watch(ctx, cancel, sub, s, pongs) })
+	stays := func() error { return c.stays(ctx, app, server) }
+	group.Go(func() { c.watch(ctx, cancel, sub, s, pongs, stays) })
 	return cause(ctx, receive(ctx, sub, s, pongs))
 }
 
@@ -163,8 +168,8 @@ func (c *Channel) begin(ctx context.Context, cancel context.CancelCauseFunc, sub
 }
 
 // watch tests the connection until ctx ends, and ends it if an answer is
-// overdue.
-func (c *Channel) watch(ctx context.Context, cancel context.CancelCauseFunc, sub *redis.PubSub, s *session.Session, pongs <-chan struct{}) {
+// overdue, or if events are published elsewhere now.
+func (c *Channel) watch(ctx context.Context, cancel context.CancelCauseFunc, sub *redis.PubSub, s *session.Session, pongs <-chan struct{}, stays func() error) {
 	ticker := time.NewTicker(c.options.Ping)
 	defer ticker.Stop()
 	for {
@@ -172,6 +177,10 @@ func (c *Channel) watch(ctx context.Context, cancel context.CancelCauseFunc, sub
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if err := stays(); err != nil {
+			cancel(err)
+			return
 		}
 		asOf := time.Now()
 		overdue := time.AfterFunc(c.options.Timeout, func() { cancel(session.ErrTimeout) })
