@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -19,7 +20,7 @@ func TestRun(t *testing.T) {
 	for _, mode := range []string{"embedded", "cluster"} {
 		t.Run(mode, func(t *testing.T) {
 			var out, problems bytes.Buffer
-			args := strings.Fields("-rate 1000 -workers 4 -nodes 2 -keys 500 -top 50 -change 50ms -off 500ms -calm 2s -rise 500ms -sale 2s -mode " + mode)
+			args := strings.Fields("-rate 1000 -workers 4 -nodes 2 -keys 500 -top 50 -change 50ms -off 500ms -calm 2s -rise 500ms -sale 2s -hot-within 0 -local 0 -local-sale 0 -mode " + mode)
 			if status := run(t.Context(), args, &out, &problems); status != 0 {
 				t.Errorf("got status %d, %s; want 0", status, &problems)
 			}
@@ -40,11 +41,48 @@ func TestRun(t *testing.T) {
 func TestArguments(t *testing.T) {
 	for _, args := range []string{
 		"-mode x", "-transport x", "-transport redis", "-nodes 0", "-workers 0", "-rate 0", "-rate NaN", "-share 0", "-share 1.1",
-		"-keys 0", "-skew 1", "-top 0", "-change 0s", "-sale 0s", "-off -1s", "more", "-unknown",
+		"-keys 0", "-skew 1", "-top 0", "-change 0s", "-sale 0s", "-off -1s",
+		"-hot-within -1s", "-local -1", "-local NaN", "-local-sale 1.1", "more", "-unknown",
 	} {
 		var out, problems bytes.Buffer
 		if status := run(t.Context(), strings.Fields(args), &out, &problems); status != 2 || problems.Len() == 0 {
 			t.Errorf("%s: got status %d, %q; want 2 and a reason", args, status, &problems)
+		}
+	}
+}
+
+// TestFaults has each of what is demanded not come out, alone.
+func TestFaults(t *testing.T) {
+	demand, err := parse(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() *result {
+		return &result{
+			judge: newJudge(2 * time.Second), exact: true, found: []time.Duration{0, 3 * time.Second},
+			sale: span{reads: 100, hits: 80, saleReads: 100, saleOps: 5},
+		}
+	}
+	for _, test := range []struct {
+		change func(*result)
+		want   string
+	}{
+		{func(*result) {}, ""},
+		{func(r *result) { r.exact, r.sale.saleOps = false, 0 }, ""},
+		{func(r *result) { r.judge.beyond.Store(1) }, "1 reads were stale for longer than 2s"},
+		{func(r *result) { r.judge.own.Store(2) }, "2 reads missed what their node had written"},
+		{func(r *result) { r.failed, r.problem = 3, io.EOF }, "3 requests failed, the last: EOF"},
+		{func(r *result) { r.found[0] = -1 }, "node 0 did not find the sale's key"},
+		{func(r *result) { r.found[1]++ }, "node 1 found the sale's key after 3.000000001s, later than -hot-within = 3s"},
+		{func(r *result) { r.sale.hits-- }, "79.0% of all reads were served locally, less than -local = 0.8"},
+		{func(r *result) { r.sale.reads = 0 }, "0.0% of all reads were served locally, less than -local = 0.8"},
+		{func(r *result) { r.sale.saleOps++ }, "94.0% of the reads of the sale's key were served locally, less than -local-sale = 0.95"},
+		{func(r *result) { r.sale.saleReads = 0 }, "0.0% of the reads of the sale's key were served locally, less than -local-sale = 0.95"},
+	} {
+		r := good()
+		test.change(r)
+		if got := strings.Join(r.faults(demand), "; "); got != test.want {
+			t.Errorf("got faults %q, want %q", got, test.want)
 		}
 	}
 }

@@ -32,7 +32,44 @@ type span struct {
 
 func (s span) perSecond(n uint64) float64 { return float64(n) / max(s.time.Seconds(), 1e-9) }
 
-func (r *result) tooStale() uint64 { return r.judge.beyond.Load() + r.judge.own.Load() }
+// local returns the shares that were served locally in the sale: of all reads,
+// and of those of the sale's key, which means nothing unless exact.
+func (r *result) local() (all, sale float64) {
+	if r.sale.saleReads > 0 {
+		sale = 1 - ratio(r.sale.saleOps, r.sale.saleReads)
+	}
+	return ratio(r.sale.hits, r.sale.reads), sale
+}
+
+// faults returns what came out otherwise than o demands.
+func (r *result) faults(o options) (faults []string) {
+	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if n := r.judge.beyond.Load(); n > 0 {
+		add("%d reads were stale for longer than %v", n, r.judge.bound)
+	}
+	if n := r.judge.own.Load(); n > 0 {
+		add("%d reads missed what their node had written", n)
+	}
+	if r.failed > 0 {
+		add("%d requests failed, the last: %v", r.failed, r.problem)
+	}
+	for i, d := range r.found {
+		switch {
+		case d < 0:
+			add("node %d did not find the sale's key", i)
+		case o.hotWithin > 0 && d > o.hotWithin:
+			add("node %d found the sale's key after %v, later than -hot-within = %v", i, d, o.hotWithin)
+		}
+	}
+	all, sale := r.local()
+	if all < o.local {
+		add("%s of all reads were served locally, less than -local = %v", percent(all), o.local)
+	}
+	if r.exact && sale < o.localSale {
+		add("%s of the reads of the sale's key were served locally, less than -local-sale = %v", percent(sale), o.localSale)
+	}
+	return faults
+}
 
 // marks are counters at a moment.
 type marks struct {
@@ -217,7 +254,7 @@ func (p *player) crossed(i int) bool {
 	return float64(reads) >= p.s.threshold()*(slots*slot).Seconds()
 }
 
-func (r *result) print(w io.Writer, o options) {
+func (r *result) print(w io.Writer) {
 	fmt.Fprintf(w, "\nhot after crossing the threshold, by node:")
 	for _, d := range r.found {
 		if d < 0 {
@@ -226,9 +263,10 @@ func (r *result) print(w io.Writer, o options) {
 			fmt.Fprintf(w, "  %.2f s", d.Seconds())
 		}
 	}
-	fmt.Fprintf(w, "\nserved locally in the sale: %s of all reads", percent(ratio(r.sale.hits, r.sale.reads)))
+	all, sale := r.local()
+	fmt.Fprintf(w, "\nserved locally in the sale: %s of all reads", percent(all))
 	if r.exact {
-		fmt.Fprintf(w, ", %s of those of the sale's key", percent(1-ratio(r.sale.saleOps, r.sale.saleReads)))
+		fmt.Fprintf(w, ", %s of those of the sale's key", percent(sale))
 	}
 	fmt.Fprintf(w, "\nreads, off: p50 %s, p99 %s; in the sale: p50 %s, p99 %s\n",
 		short(r.before.quantile(0.5)), short(r.before.quantile(0.99)), short(r.after.quantile(0.5)), short(r.after.quantile(0.99)))
@@ -237,9 +275,6 @@ func (r *result) print(w io.Writer, o options) {
 	fmt.Fprintf(w, "prices changed: %d; reads of one that had been replaced: %d, the longest %s before\n",
 		r.writes, r.judge.stale.Load(), short(time.Duration(r.judge.longest.Load())))
 	fmt.Fprintf(w, "stale for longer than %v: %d; on the node that wrote: %d\n", r.judge.bound, r.judge.beyond.Load(), r.judge.own.Load())
-	if r.failed > 0 {
-		fmt.Fprintf(w, "failed: %d, the last: %v\n", r.failed, r.problem)
-	}
 }
 
 func ratio(a, b uint64) float64 {
