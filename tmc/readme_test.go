@@ -9,7 +9,7 @@ import (
 )
 
 // TestReadme compares README with what it is about: its program is the one of
-// the package comment, and what it names in code exists.
+// the package comment, CI runs its commands, and what it names in code exists.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -28,6 +28,15 @@ func TestReadme(t *testing.T) {
 		if line = strings.TrimSpace(line); line != "" && !strings.Contains(string(example), line) {
 			t.Errorf("got %q in the program; want what is in readme_example_test.go", line)
 		}
+	}
+	script, err := os.ReadFile("../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, ok := strings.Cut(string(readme), "```sh\n")
+	command, _, ended = strings.Cut(command, "\n```")
+	if !ok || !ended || !strings.Contains(string(script), "\n"+command+" ") {
+		t.Errorf("got command %q; want one that .ci/run runs", command)
 	}
 	_, cache, _ := attach(t, Options{})
 	descs := make(chan *prometheus.Desc, 100)

@@ -4,6 +4,7 @@
 // again, stops it, slows it down and cuts it off, and prints what came of each
 // in a table:
 //
+//	go test -v -short ./faulttest -faults  # a few faults, half a minute; CI plays these
 //	go test -v ./faulttest -faults         # about two minutes
 //	go test -v ./faulttest -faults -long   # each fault for longer, and on both channels
 //	go test -v ./faulttest -faults -run 'TestFaults/channel_on_Redis/cut_off'

@@ -63,20 +63,23 @@ type fault struct {
 
 	// etcd says that it is for that channel only.
 	etcd bool
+
+	// short says that it is part of the short form.
+	short bool
 }
 
 func nothing(*system) {}
 
 var faults = []fault{
 	{name: "none", begin: nothing, end: nothing},
-	{name: "a server is killed", forgets: true,
+	{name: "a server is killed", forgets: true, short: true,
 		begin: func(s *system) { s.servers[0].Kill() }, end: func(s *system) { s.servers[0].Start() }},
 	{name: "both servers are killed", forgets: true,
 		begin: func(s *system) { s.servers[0].Kill(); s.servers[1].Kill() },
 		end:   func(s *system) { s.servers[0].Start(); s.servers[1].Start() }},
 	{name: "a server is stopped and goes on",
 		begin: func(s *system) { s.servers[1].Pause() }, end: func(s *system) { s.servers[1].Resume() }},
-	{name: "a reading node is cut off from the channel",
+	{name: "a reading node is cut off from the channel", short: true,
 		begin: func(s *system) { s.push[2].Partition() }, end: func(s *system) { s.push[2].Heal() }},
 	{name: "a writing node is cut off from the channel", writers: true,
 		begin: func(s *system) { s.push[0].Partition() }, end: func(s *system) { s.push[0].Heal() }},
@@ -86,13 +89,13 @@ var faults = []fault{
 				p.Reset()
 			}
 		}, end: nothing},
-	{name: "Redis is 20 ms slow", data: true,
+	{name: "Redis is 20 ms slow", data: true, short: true,
 		begin: func(s *system) { s.slow(20 * time.Millisecond) }, end: func(s *system) { s.slow(0) }},
 	{name: "Redis is 700 ms slow", data: true, writers: true,
 		begin: func(s *system) { s.slow(700 * time.Millisecond) }, end: func(s *system) { s.slow(0) }},
 	{name: "Redis is stopped and goes on", data: true, writers: true,
 		begin: func(s *system) { s.redis.Pause() }, end: func(s *system) { s.redis.Resume() }},
-	{name: "Redis is killed and comes back empty", data: true, writers: true,
+	{name: "Redis is killed and comes back empty", data: true, writers: true, short: true,
 		begin: func(s *system) { s.redis.Kill() }, end: func(s *system) { s.redis.Start() }},
 	{name: "Redis is killed with reports in it", data: true, writers: true, loses: true,
 		begin: func(s *system) {
@@ -108,7 +111,7 @@ var faults = []fault{
 				server.Resume()
 			}
 		}},
-	{name: "etcd is killed", etcd: true, writers: true,
+	{name: "etcd is killed", etcd: true, writers: true, short: true,
 		begin: func(s *system) { s.etcd.Kill() }, end: func(s *system) { s.etcd.Start() }},
 	{name: "etcd is stopped and goes on", etcd: true, writers: true,
 		begin: func(s *system) { s.etcd.Pause() }, end: func(s *system) { s.etcd.Resume() }},
@@ -118,9 +121,16 @@ var faults = []fault{
 		begin: func(s *system) { s.nodes[2].signal(syscall.SIGSTOP) }, end: func(s *system) { s.nodes[2].signal(syscall.SIGCONT) }},
 }
 
-// short are the faults of the short form on etcd: those that are about it.
-func short(f fault) bool {
-	return f.etcd || strings.Contains(f.name, "channel")
+// played reports whether a fault is played, with etcd for the channel or without.
+// Unless all are asked for, those that are not about the channel are played once.
+func (f fault) played(etcd bool) bool {
+	switch {
+	case f.etcd && !etcd:
+		return false
+	case testing.Short():
+		return f.short && f.etcd == etcd
+	}
+	return *long || !etcd || f.etcd || strings.Contains(f.name, "channel")
 }
 
 // system is all that runs.
@@ -173,7 +183,7 @@ func play(t *testing.T, command string, etcd bool) {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "fault\trequests\tfailed\tplain failed\tbeyond plain\tlocal\tstale\tbound\tback after\tdropped\tlost\tuncounted\t")
 	for _, f := range faults {
-		if f.etcd && !etcd || etcd && !*long && !short(f) {
+		if !f.played(etcd) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
