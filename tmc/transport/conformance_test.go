@@ -375,6 +375,27 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
+// TestLarge publishes a report with as many keys as there may be, as long as
+// they may be, and one that is longer: that is dropped, and nothing else.
+func TestLarge(t *testing.T) {
+	each(t, func(t *testing.T, m medium) {
+		p := newSource(m.publisher(t, m.addr), "a")
+		defer p.p.Close()
+		s := serve(t, m.consumer(t, m.addr))
+		r := wire.Report{App: "shop", Node: "a", At: time.Now(), Counts: []wire.Count{{Key: strings.Repeat("k", 1<<20), N: 3}}}
+		for i := range 8192 {
+			key := fmt.Sprintf("%0*d", wire.MaxKey, i)
+			r.Counts = append(r.Counts, wire.Count{Key: key, N: 1})
+			p.counts[key] = 1
+		}
+		p.dropped = 3
+		if err := p.p.Publish(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "all counts", p.arrived(s))
+	})
+}
+
 // TestShares has servers come and go. While they stay, each key is one
 // server's; nothing is lost or counted twice as they change.
 func TestShares(t *testing.T) {

@@ -55,7 +55,7 @@ func KindOf(data []byte) Kind {
 }
 
 // AppendBinary appends the encoding of r to dst. It fails, and returns dst, if
-// a name is out of range or the encoding too large.
+// a name or a key is out of range or the encoding too large.
 func (r *Report) AppendBinary(dst []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return dst, err

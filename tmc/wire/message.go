@@ -15,6 +15,11 @@ const MaxApp = 128
 // MaxNode is the largest number of bytes in the name of a node.
 const MaxNode = 256
 
+// MaxKey is the largest number of bytes in a key of a report. It bounds the
+// memory of servers, which keep the keys that are read most. Transports leave
+// longer ones out, and count their occurrences as Dropped.
+const MaxKey = 1024
+
 // Report is a batch of counts that an SDK added up before it sent them.
 type Report struct {
 	App  string    // application that the keys are of; see CheckApp
@@ -25,7 +30,8 @@ type Report struct {
 	// report, since the report before this one.
 	Dropped uint64
 
-	// Counts should have each key once. A count of 0 counts nothing.
+	// Counts should have each key once. A count of 0 counts nothing. Keys have
+	// at most MaxKey bytes.
 	Counts []Count
 }
 
@@ -90,6 +96,11 @@ func checkNode(node string) error {
 func (r *Report) check() error {
 	if err := CheckApp(r.App); err != nil {
 		return err
+	}
+	for i := range r.Counts {
+		if n := len(r.Counts[i].Key); n > MaxKey {
+			return fmt.Errorf("wire: Counts[%d].Key = %.40q: must have at most %d bytes, not %d", i, r.Counts[i].Key, MaxKey, n)
+		}
 	}
 	return checkNode(r.Node)
 }

@@ -40,7 +40,8 @@ var good = map[string]message{
 		{"item:1", 1}, {"", 0}, {"\x00", math.MaxUint32}, {"a\x00b", 2}, {"\xff\xfe", 3}}},
 	"report without counts":   &Report{App: "shop", Node: "a-1", Dropped: math.MaxUint64},
 	"report before 1970":      &Report{App: "s", Node: "n", At: time.Date(1, 2, 3, 4, 5, 6, 7, time.UTC)},
-	"report of a large key":   &Report{App: "s", Node: "n", Counts: []Count{{strings.Repeat("k", 1<<20), 1}}},
+	"report of a large key":   &Report{App: "s", Node: "n", Counts: []Count{{strings.Repeat("k", MaxKey), 1}}},
+	"written large key":       &Invalidation{App: "s", Node: "n", Keys: []string{strings.Repeat("k", 1<<20)}},
 	"longest names":           &Report{App: strings.Repeat("a", MaxApp), Node: strings.Repeat("n", MaxNode)},
 	"hot set":                 &HotSet{App: "shop", Version: 9, At: noon, Keys: []HotKey{{"item:1", 900, 30.5, time.Minute}, {Key: "", Count: math.MaxUint64, Rate: math.MaxFloat64, TTL: math.MaxInt64}}},
 	"empty hot set":           &HotSet{App: "shop", Version: math.MaxUint64, At: noon},
@@ -99,7 +100,8 @@ func TestEncodingRefuses(t *testing.T) {
 		"Keys[0].Rate = -1":  &HotSet{App: "a", Keys: []HotKey{{Rate: -1}, ok}},
 		"Rate = +Inf":        &HotSet{App: "a", Keys: []HotKey{{Rate: math.Inf(1)}}},
 		"Keys[0].TTL = -1ns": &HotSet{App: "a", Keys: []HotKey{{TTL: -1}}},
-		"message too large":  &Report{App: "a", Node: "n", Counts: []Count{{strings.Repeat("k", MaxSize), 1}}},
+		"Counts[1].Key = ":   &Report{App: "a", Node: "n", Counts: []Count{{"k", 1}, {strings.Repeat("k", MaxKey+1), 1}}},
+		"message too large":  &Invalidation{App: "a", Node: "n", Keys: []string{strings.Repeat("k", MaxSize)}},
 	} {
 		data, err := m.AppendBinary([]byte("before"))
 		if err == nil || !strings.Contains(err.Error(), name) {
@@ -134,6 +136,7 @@ func bad() map[string][]byte {
 		"more counts than bytes":   report(0, 3, 0, 0, 0, 0),
 		"count of 2^32":            report(append([]byte{0, 1, 0}, binary.AppendUvarint(nil, 1<<32)...)...),
 		"bytes after a report":     report(0, 0, 0),
+		"key of 1025 bytes":        report(append([]byte{0, 1, 0x81, 8}, make([]byte, 1026)...)...),
 		"report cut short":         report(0),
 		"2^64-1 hot keys":          set(huge...),
 		"rate cut short":           set(1, 1, 'k', 1, 0, 0, 0, 0, 0, 0, 0),

@@ -2,8 +2,10 @@ package split
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +57,40 @@ func TestSplit(t *testing.T) {
 		}
 		if len(r.Counts) == 0 && len(parts) != int(r.Dropped) {
 			t.Fatalf("got %d parts of a report of nothing, Dropped = %d", len(parts), r.Dropped)
+		}
+	}
+}
+
+// TestSplitLarge splits what is too large for one message, or for any.
+func TestSplitLarge(t *testing.T) {
+	r := wire.Report{App: "shop", Node: "n", Dropped: 5}
+	long, longest := strings.Repeat("k", wire.MaxKey+1), strings.Repeat("k", wire.MaxSize)
+	r.Counts = append(r.Counts, wire.Count{Key: long, N: 7}, wire.Count{Key: longest, N: 11})
+	if parts := Split(r, 4); len(parts) != 1 || parts[0].Report.Dropped != 23 || len(parts[0].Report.Counts) != 0 {
+		t.Errorf("got %+v, want one part with 23 dropped", parts)
+	}
+	const keys = 20_000 // of all lengths
+	for i := range keys {
+		key := fmt.Sprintf("%0*d", 10+i%(wire.MaxKey-9), i)
+		r.Counts = append(r.Counts, wire.Count{Key: key, N: math.MaxUint32})
+	}
+	for _, n := range []int{1, 4, 100} {
+		got, dropped := map[string]bool{}, uint64(0)
+		for _, p := range Split(r, n) {
+			data, err := p.Report.MarshalBinary()
+			if err != nil || len(data) > maxPart+1000 {
+				t.Errorf("%d shards: got a part of %d bytes, error %v; want at most %d", n, len(data), err, maxPart)
+			}
+			dropped += p.Report.Dropped
+			for _, c := range p.Report.Counts {
+				if got[c.Key] || Shard(r.App, c.Key, n) != p.Shard {
+					t.Fatalf("%d shards: key %s twice, or of another shard than %d", n, c.Key, p.Shard)
+				}
+				got[c.Key] = true
+			}
+		}
+		if len(got) != keys || dropped != 23 {
+			t.Errorf("%d shards: got %d keys and %d dropped, want %d and 23", n, len(got), dropped, keys)
 		}
 	}
 }
