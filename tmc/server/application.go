@@ -209,10 +209,14 @@ func (a *application) scan(now time.Time, heat int) part {
 	}
 	change := s.detector.ScanAt(now)
 	p.total = change.Total
-	for _, k := range change.Hot {
-		p.hot = append(p.hot, wire.HotKey{Key: k.Key, Count: k.Count, Rate: k.Rate, TTL: k.TTL})
-		if k.Allowed {
-			p.allowed = append(p.allowed, k.Key)
+	for _, allowed := range []bool{true, false} {
+		for _, k := range change.Hot {
+			if k.Allowed == allowed {
+				p.hot = append(p.hot, wire.HotKey{Key: k.Key, Count: k.Count, Rate: k.Rate, TTL: k.TTL})
+			}
+		}
+		if allowed {
+			p.allowed = len(p.hot)
 		}
 	}
 	for _, item := range s.source.TopAt(now, heat) {

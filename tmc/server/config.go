@@ -46,7 +46,7 @@ type Config struct {
 	Slot  time.Duration
 
 	// Heat is how many of the hottest keys of an application are written to
-	// its sorted set, 1 to 100,000. Default 100.
+	// its sorted set, 1 to 10,000. Default 100.
 	Heat int
 
 	// MaxApps is the most applications at a time, 1 to 100,000. Reports of
@@ -92,7 +92,7 @@ func (c Config) resolve() (Config, error) {
 	for _, err := range []error{
 		between("Slots", c.Slots, 2, 1000),
 		between("Slot", c.Slot, 10*time.Millisecond, time.Hour),
-		between("Heat", c.Heat, 1, 100_000),
+		between("Heat", c.Heat, 1, maxHeat),
 		between("MaxApps", c.MaxApps, 1, 100_000),
 		between("Idle", c.Idle, c.window(), 1000*time.Hour),
 		between("Refresh", c.Refresh, 1, 10_000),

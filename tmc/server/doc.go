@@ -28,8 +28,9 @@
 // A threshold that is a share is one of the traffic of all servers, as far as
 // their parts tell: of the scan before.
 //
-// Version numbers are microseconds of Redis's clock, or the last plus one. So
-// they go on growing when Redis has lost them.
+// Version numbers are microseconds of Redis's clock, or the last plus one: the
+// last that Redis or the server knows of. So they go on growing when Redis has
+// lost them, or its place is taken by one whose clock is behind.
 //
 // # Times
 //

@@ -23,13 +23,14 @@ func (m *meeting) key(app, name string) string { return m.prefix + ":{" + app + 
 // exchange writes a server's part and returns, as of the same moment, a new
 // version, what was noted of the latest push, and the names, ages in
 // milliseconds, and parts of all servers that have one. Parts that are too old
-// are removed. ARGV are the server, its part, and the milliseconds that parts
-// count.
+// are removed, or too far in the future: a failover can set the clock back. ARGV
+// are the server, its part, the milliseconds that parts count, and the latest
+// version that the server has seen.
 var exchange = redis.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local version = time[1] * 1000000 + time[2]
-local last = tonumber(redis.call('GET', KEYS[2]) or '0')
+local last = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') or 0, tonumber(ARGV[4]))
 if version <= last then version = last + 1 end
 redis.call('SET', KEYS[2], string.format('%.0f', version), 'PX', 100 * ARGV[3])
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ' ' .. ARGV[2])
@@ -39,7 +40,7 @@ local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local space = string.find(all[i + 1], ' ', 1, true)
   local age = space and now - tonumber(string.sub(all[i + 1], 1, space - 1))
-  if not age or age >= tonumber(ARGV[3]) then
+  if not age or math.abs(age) >= tonumber(ARGV[3]) then
     redis.call('HDEL', KEYS[1], all[i])
   else
     reply[#reply + 1] = all[i]
@@ -57,14 +58,15 @@ type outcome struct {
 	servers []ServerPart // in no order
 }
 
-// exchange writes this server's part and returns those of all.
-func (m *meeting) exchange(ctx context.Context, app string, p part) (o outcome, err error) {
+// exchange writes this server's part and returns those of all, with a version
+// above the one that was seen.
+func (m *meeting) exchange(ctx context.Context, app string, seen uint64, p part) (o outcome, err error) {
 	data, err := p.encode(app)
 	if err != nil {
 		return o, err
 	}
 	reply, err := exchange.Run(ctx, m.client, []string{m.key(app, "parts"), m.key(app, "version"), m.key(app, "pushed")},
-		m.name, data, m.retain.Milliseconds()).StringSlice()
+		m.name, data, m.retain.Milliseconds(), seen).StringSlice()
 	if err != nil {
 		return o, fmt.Errorf("server: exchanging parts of %s: %w", app, err)
 	}

@@ -11,27 +11,32 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/heavykeeper-go/heavykeeper/tmc/live"
 	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
 )
 
 // part is what one server has found of an application.
 type part struct {
-	at    time.Time
-	total uint64        // occurrences of all keys in the window
-	hot   []wire.HotKey // keys that are hot
-	heat  []wire.HotKey // the hottest keys, hot or not; Key and Count only
-
-	allowed []string // of hot, those that a rule has hot always; not stored
+	at      time.Time
+	total   uint64        // occurrences of all keys in the window
+	allowed int           // how many of hot a rule has hot always
+	hot     []wire.HotKey // keys that are hot, those that are allowed first
+	heat    []wire.HotKey // the hottest keys, hot or not; Key and Count only
 }
 
-// encode returns the form in which a part is stored: the total, the length of
-// the hot set, that, and the heat as another.
+// maxHeat is the most keys whose heat is stored: so many of the longest that
+// reports can have fit in a message. All that can be hot always fit.
+const maxHeat = live.MaxTopN
+
+// encode returns the form in which a part is stored: the total, how many are
+// allowed, the length of the hot set, that, and the heat as another.
 func (p part) encode(app string) ([]byte, error) {
 	hot, err := (&wire.HotSet{App: app, At: p.at, Keys: p.hot}).MarshalBinary()
 	if err != nil {
 		return nil, err
 	}
 	data := binary.AppendUvarint(nil, p.total)
+	data = binary.AppendUvarint(data, uint64(p.allowed))
 	data = binary.AppendUvarint(data, uint64(len(hot)))
 	return (&wire.HotSet{App: app, At: p.at, Keys: p.heat}).AppendBinary(append(data, hot...))
 }
@@ -39,16 +44,18 @@ func (p part) encode(app string) ([]byte, error) {
 var errPart = errors.New("server: malformed part")
 
 func decodePart(data []byte) (part, error) {
-	total, size := binary.Uvarint(data)
-	if size <= 0 {
+	var numbers [3]uint64 // the total, how many are allowed, and the length
+	for i := range numbers {
+		n, size := binary.Uvarint(data)
+		if size <= 0 {
+			return part{}, errPart
+		}
+		numbers[i], data = n, data[size:]
+	}
+	total, allowed, n := numbers[0], numbers[1], numbers[2]
+	if n > uint64(len(data)) {
 		return part{}, errPart
 	}
-	data = data[size:]
-	n, size := binary.Uvarint(data)
-	if size <= 0 || n > uint64(len(data)-size) {
-		return part{}, errPart
-	}
-	data = data[size:]
 	var hot, heat wire.HotSet
 	if err := hot.UnmarshalBinary(data[:n]); err != nil {
 		return part{}, fmt.Errorf("%w: %w", errPart, err)
@@ -56,7 +63,10 @@ func decodePart(data []byte) (part, error) {
 	if err := heat.UnmarshalBinary(data[n:]); err != nil {
 		return part{}, fmt.Errorf("%w: %w", errPart, err)
 	}
-	return part{at: hot.At, total: total, hot: hot.Keys, heat: heat.Keys}, nil
+	if allowed > uint64(len(hot.Keys)) {
+		return part{}, errPart
+	}
+	return part{at: hot.At, total: total, allowed: int(allowed), hot: hot.Keys, heat: heat.Keys}, nil
 }
 
 // combined is what all servers have found of an application.
@@ -70,11 +80,13 @@ type combined struct {
 
 // union returns the hot keys and the heat of all parts, at most topN and most
 // of them: the hottest, but those that are allowed first. Counts of a key that
-// several parts have are added.
-func union(parts map[string]part, allowed []string, topN, most int) (hot, heat []wire.HotKey) {
-	first := make(map[string]bool, len(allowed))
-	for _, key := range allowed {
-		first[key] = true
+// several parts have are added. All servers come to the same.
+func union(parts map[string]part, topN, most int) (hot, heat []wire.HotKey) {
+	first := make(map[string]bool)
+	for _, p := range parts {
+		for _, k := range p.hot[:p.allowed] {
+			first[k.Key] = true
+		}
 	}
 	compare := func(a, b wire.HotKey) int {
 		switch {

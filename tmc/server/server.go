@@ -204,7 +204,11 @@ func (s *Server) scan(ctx context.Context, now time.Time) {
 // what all have. What fails is tried again after the next scan.
 func (s *Server) publish(ctx context.Context, a *application, p part) {
 	log := s.config.Logger.With("app", a.name)
-	o, err := s.meeting.exchange(ctx, a.name, p)
+	var seen uint64 // version
+	if latest := a.latest.Load(); latest != nil {
+		seen = latest.version
+	}
+	o, err := s.meeting.exchange(ctx, a.name, seen, p)
 	a.exchanges.Add(1)
 	if err != nil {
 		a.exchangeFails.Add(1)
@@ -224,7 +228,7 @@ func (s *Server) publish(ctx context.Context, a *application, p part) {
 	slices.SortFunc(c.servers, func(a, b ServerPart) int { return strings.Compare(a.Name, b.Name) })
 	config := a.state.Load().config
 	if config.Enabled {
-		c.hot, c.heat = union(o.parts, p.allowed, config.TopN, s.config.Heat)
+		c.hot, c.heat = union(o.parts, config.TopN, s.config.Heat)
 	}
 	a.latest.Store(c)
 	if err := s.meeting.setHeat(ctx, a.name, c); err != nil {

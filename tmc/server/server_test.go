@@ -261,6 +261,71 @@ func TestLostRedis(t *testing.T) {
 	}
 }
 
+// TestClockSetBack has Redis replaced by an empty one whose clock is an hour
+// behind: versions grow, for all servers, and a part that seems to be of the
+// future does not stay.
+func TestClockSetBack(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	c.observe(0, 0, "a", 500)
+	c.observe(1, 0, "b", 500)
+	c.scan(0, 1)
+	parts, err := c.client.HGetAll(t.Context(), "tmc:{shop}:parts").Result()
+	if err != nil || len(parts) != 2 {
+		t.Fatalf("got %d parts, error %v; want 2", len(parts), err)
+	}
+	c.redis.FlushAll()
+	c.redis.HSet("tmc:{shop}:parts", "gone", parts["server-1"])
+	real := c.now
+	c.now = c.now.Add(-time.Hour)
+	c.pass(0)
+	c.now = real
+	before := c.channel.sets[len(c.channel.sets)-1].Version
+	for range 2 { // the first that meets may have seen less than the other
+		for _, s := range c.servers {
+			s.scan(t.Context(), c.now)
+		}
+	}
+	if after := c.channel.sets[len(c.channel.sets)-1].Version; after <= before {
+		t.Errorf("version %d follows %d", after, before)
+	}
+	c.wantHot("after", "a", "b")
+	if servers := c.servers[1].Stats().Apps[0].Servers; len(servers) != 2 {
+		t.Errorf("got parts %+v, want those of two servers", servers)
+	}
+}
+
+// TestAllowedElsewhere has more hot keys than TopN, one of them allowed by the
+// server that does not see the others: the servers do not push in turns what
+// each would have.
+func TestAllowedElsewhere(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	c.observe(0, 0, "a", 400)
+	c.observe(1, 0, "menu", 5)
+	c.configure(`{"topN":1,"threshold":100,"rules":[{"action":"allow","match":"prefix","pattern":"menu"}]}`)
+	c.scan(0, 1)
+	c.wantHot("both", "menu")
+	_, before := c.channel.keys()
+	for range 3 {
+		c.observe(1, 0, "menu", 5)
+		c.scan(0, 1)
+	}
+	c.wantPushes("no change", before)
+}
+
+// TestLargestPart encodes as many keys as can be hot, as long as reports can
+// have them.
+func TestLargestPart(t *testing.T) {
+	var keys []wire.HotKey
+	for i := range max(live.MaxTopN, maxHeat) {
+		keys = append(keys, wire.HotKey{
+			Key: fmt.Sprintf("%0*d", wire.MaxKey, i), Count: math.MaxUint64, Rate: math.MaxFloat64, TTL: math.MaxInt64,
+		})
+	}
+	if _, err := (part{hot: keys[:live.MaxTopN], heat: keys[:maxHeat]}).encode(strings.Repeat("a", wire.MaxApp)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFailures has pushes and meetings fail: they are tried again.
 func TestFailures(t *testing.T) {
 	c := newCluster(t, 1, nil)
@@ -405,7 +470,7 @@ func TestUnion(t *testing.T) {
 		return wire.HotKey{Key: key, Count: count, Rate: float64(count)}
 	}
 	parts := map[string]part{
-		"x": {hot: []wire.HotKey{k("a", 10), k("b", 5), k("rule", 0)}, heat: []wire.HotKey{k("a", 10), k("b", 5)}},
+		"x": {hot: []wire.HotKey{k("rule", 0), k("a", 10), k("b", 5)}, allowed: 1, heat: []wire.HotKey{k("a", 10), k("b", 5)}},
 		"y": {hot: []wire.HotKey{k("c", 7), k("b", 6), k("rule", 0)}, heat: []wire.HotKey{k("d", math.MaxUint64), k("a", 1)}},
 		"z": {},
 	}
@@ -417,7 +482,7 @@ func TestUnion(t *testing.T) {
 		{3, 1, "b:11 a:10 rule:0 / d:18446744073709551615"},
 		{1, 2, "rule:0 / d:18446744073709551615 a:11"},
 	} {
-		hot, heat := union(parts, []string{"rule"}, test.topN, test.most)
+		hot, heat := union(parts, test.topN, test.most)
 		var got []string
 		for _, k := range hot {
 			got = append(got, fmt.Sprintf("%s:%d", k.Key, k.Count))
@@ -451,14 +516,15 @@ func TestDigest(t *testing.T) {
 }
 
 func FuzzPart(f *testing.F) {
-	p := part{at: time.Unix(1, 2).UTC(), hot: []wire.HotKey{{Key: "a", Count: 1}}, heat: []wire.HotKey{{Key: "b", Count: 2}}}
+	p := part{at: time.Unix(1, 2).UTC(), allowed: 1, hot: []wire.HotKey{{Key: "a", Count: 1}}, heat: []wire.HotKey{{Key: "b", Count: 2}}}
 	data, err := p.encode("shop")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
 	f.Add(data[:len(data)-1])
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Add([]byte{0, 2, 0}) // more are allowed than there are
+	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := decodePart(data)
 		if err != nil {
