@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/heavykeeper-go/heavykeeper/tmc/internal/backoff"
 	"github.com/heavykeeper-go/heavykeeper/tmc/live/etcdkey"
 	"github.com/heavykeeper-go/heavykeeper/tmc/live/rediskey"
 	"github.com/heavykeeper-go/heavykeeper/tmc/push/etcd"
@@ -21,6 +22,7 @@ import (
 	"github.com/heavykeeper-go/heavykeeper/tmc/server"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/kafka"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/redisstream"
+	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
 )
 
 // parts are what a server is made of.
@@ -38,7 +40,7 @@ func (p *parts) close() {
 
 // connect makes the parts of a server. They connect by themselves, so that the
 // server can start before what it needs.
-func connect(ctx context.Context, o *options, logger *slog.Logger) (p *parts, err error) {
+func connect(o *options, logger *slog.Logger) (p *parts, err error) {
 	p = &parts{}
 	defer func() {
 		if err != nil {
@@ -71,7 +73,7 @@ func connect(ctx context.Context, o *options, logger *slog.Logger) (p *parts, er
 	if err := p.connectPush(o, client, logger); err != nil {
 		return p, err
 	}
-	return p, p.connectTransport(ctx, o, logger)
+	return p, p.connectTransport(o, logger)
 }
 
 func (p *parts) connectRedis(o *options, logger *slog.Logger) {
@@ -105,7 +107,7 @@ func (p *parts) connectPush(o *options, client *clientv3.Client, logger *slog.Lo
 	return nil
 }
 
-func (p *parts) connectTransport(ctx context.Context, o *options, logger *slog.Logger) (err error) {
+func (p *parts) connectTransport(o *options, logger *slog.Logger) (err error) {
 	if o.transport == "redis" {
 		p.config.Consumer, err = redisstream.NewConsumer(redisstream.Options{
 			Client: p.config.Redis, Prefix: o.prefix, Shards: o.shards, Lease: o.lease, Name: p.config.Name, Logger: logger,
@@ -118,15 +120,41 @@ func (p *parts) connectTransport(ctx context.Context, o *options, logger *slog.L
 	if o.kafkaTLS {
 		options.Client = append(options.Client, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
-	if o.kafkaPartitions != 0 {
-		create, stop := context.WithTimeout(ctx, time.Minute)
-		defer stop()
-		if err := kafka.CreateTopic(create, options, int32(o.kafkaPartitions), int16(o.kafkaReplicas)); err != nil {
+	consumer, err := kafka.NewConsumer(options)
+	if err != nil {
+		return err
+	}
+	p.config.Consumer = topicConsumer{consumer, options, int32(o.kafkaPartitions), int16(o.kafkaReplicas)}
+	return nil
+}
+
+// topicConsumer creates its topic before it consumes, unless partitions is 0.
+type topicConsumer struct {
+	*kafka.Consumer
+	options    kafka.Options
+	partitions int32
+	replicas   int16
+}
+
+// Consume is that of [kafka.Consumer]. While the topic cannot be created, it
+// tries again.
+func (c topicConsumer) Consume(ctx context.Context, f func(wire.Report) error) error {
+	wait := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	for c.partitions != 0 {
+		attempt, stop := context.WithTimeout(ctx, 10*time.Second)
+		err := kafka.CreateTopic(attempt, c.options, c.partitions, c.replicas)
+		stop()
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
+			c.options.Logger.Warn("topic not created", "error", err)
+		}
+		if err := wait.Wait(ctx); err != nil {
 			return err
 		}
 	}
-	p.config.Consumer, err = kafka.NewConsumer(options)
-	return err
+	return c.Consumer.Consume(ctx, f)
 }
 
 // newName returns a name that no other server has, nor has had: what one has

@@ -91,7 +91,7 @@ func collectorsOf(t *testing.T) []prometheus.Collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := connect(t.Context(), o, slog.New(slog.DiscardHandler))
+	p, err := connect(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

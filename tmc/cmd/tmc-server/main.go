@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 func serve(ctx context.Context, o *options, logger *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p, err := connect(ctx, o, logger)
+	p, err := connect(o, logger)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,10 @@ func serve(ctx context.Context, o *options, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: routes(s, p.config.Slot), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	web := &http.Server{
+		Handler: routes(s, p.config.Slot), MaxHeaderBytes: 16 << 10,
+		ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+	}
 	failed := make(chan error, 1)
 	go func() {
 		failed <- web.Serve(listener)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +151,34 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// TestStartsFirst starts the command before the Redis and the Kafka that it
+// connects to: it serves its pages, waits for them, and creates its topic.
+func TestStartsFirst(t *testing.T) {
+	redis, broker := testserver.FreeAddr(t), testserver.FreeAddr(t)
+	addr := start(t, "-redis", redis, "-transport", "kafka", "-kafka", broker, "-kafka-partitions", "4", "-slot", "100ms")
+	eventually(t, "alive", func() bool { code, _ := get(addr, "/healthz"); return code == http.StatusOK })
+	eventually(t, "ready", func() bool { code, _ := get(addr, "/readyz"); return code == http.StatusOK })
+	m := miniredis.NewMiniRedis()
+	if err := m.StartAddr(redis); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	_, text, _ := net.SplitHostPort(broker)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	eventually(t, "all partitions", func() bool {
+		_, body := get(addr, "/metrics")
+		return strings.Contains(body, "\ntmc_server_shards 4\n")
+	})
+}
+
 // TestArguments runs the command with arguments that end it.
 func TestArguments(t *testing.T) {
 	dir := t.TempDir()
@@ -177,6 +207,10 @@ func TestArguments(t *testing.T) {
 		{"-config pigeon", 2, "", "-config"},
 		{"-log-level loud", 2, "", "-log-level"},
 		{"-log-format xml", 2, "", "-log-format"},
+		{"-kafka-partitions -2", 2, "", "-kafka-partitions = -2"},
+		{"-kafka-partitions 100001", 2, "", "-kafka-partitions = 100001"},
+		{"-kafka-replicas 0", 2, "", "-kafka-replicas = 0"},
+		{"-kafka-replicas 65535", 2, "", "-kafka-replicas = 65535"},
 		{"-check " + good, 0, "good.json: good", ""},
 		{"-check " + bad, 1, "", "Rate = -5"},
 		{"-check " + filepath.Join(dir, "none"), 1, "", "no such file"},

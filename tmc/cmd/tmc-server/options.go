@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -121,6 +122,12 @@ func (o *options) validate() error {
 		if !found {
 			return fmt.Errorf("-%s = %q: must be one of: %s", choice.flag, choice.value, choice.of)
 		}
+	}
+	switch {
+	case o.kafkaPartitions < -1 || o.kafkaPartitions > 100_000:
+		return fmt.Errorf("-kafka-partitions = %d: must be -1 to 100000", o.kafkaPartitions)
+	case o.kafkaReplicas != -1 && (o.kafkaReplicas < 1 || o.kafkaReplicas > math.MaxInt16):
+		return fmt.Errorf("-kafka-replicas = %d: must be -1 or 1 to %d", o.kafkaReplicas, math.MaxInt16)
 	}
 	return nil
 }
