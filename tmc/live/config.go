@@ -118,7 +118,7 @@ func Default() Config {
 // may refer to. The error says what is wrong, and where.
 func Parse(data []byte, base Config, slots int) (Config, error) {
 	if len(data) > MaxSize {
-		return base, fmt.Errorf("live: document of %d bytes: must have at most %d", len(data), MaxSize)
+		return base, fmt.Errorf("live: document of %d bytes or more: must have at most %d", len(data), MaxSize)
 	}
 	var limits struct{ Threshold, Rate, Share *json.RawMessage }
 	if err := json.Unmarshal(data, &limits); err != nil {

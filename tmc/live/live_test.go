@@ -290,6 +290,48 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// longest is a hook that knows the longest string that Redis answered.
+type longest struct{ n int }
+
+func (*longest) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*longest) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (l *longest) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if c, ok := cmd.(*redis.StringCmd); ok {
+			l.n = max(l.n, len(c.Val()))
+		}
+		return err
+	}
+}
+
+// TestHuge has a value of another kind in the key: of that, no more is fetched
+// again and again than shows that it is no document.
+func TestHuge(t *testing.T) {
+	m := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	defer client.Close()
+	hook := new(longest)
+	client.AddHook(hook)
+	source := rediskey.Source{Client: client, Interval: time.Millisecond}
+	m.Set(source.Key("shop"), strings.Repeat(" ", 20*live.MaxSize))
+	f, err := live.NewFollower(live.FollowerConfig{Source: source, App: "shop", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	eventually(t, "a problem", func() bool { return strings.Contains(f.Status().Problem, "must have at most 1048576") })
+	cancel()
+	<-done
+	if hook.n > live.MaxSize+1 {
+		t.Errorf("got %d bytes from Redis, want at most %d", hook.n, live.MaxSize+1)
+	}
+}
+
 func TestFollowerRefuses(t *testing.T) {
 	source := rediskey.Source{}
 	wrong := live.Config{}

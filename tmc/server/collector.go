@@ -101,7 +101,10 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends all metrics as they are.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	stats := c.server.Stats()
+	c.send(ch, c.server.Stats())
+}
+
+func (c *Collector) send(ch chan<- prometheus.Metric, stats Stats) {
 	for _, m := range c.whole {
 		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&stats))
 	}

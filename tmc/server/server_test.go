@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-
 	"net/http/httptest"
 	"reflect"
 	"slices"
@@ -19,12 +18,15 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/heavykeeper-go/heavykeeper/hotspot"
 	"github.com/heavykeeper-go/heavykeeper/tmc/live"
 	"github.com/heavykeeper-go/heavykeeper/tmc/live/rediskey"
 	"github.com/heavykeeper-go/heavykeeper/tmc/push/redispubsub"
+	"github.com/heavykeeper-go/heavykeeper/tmc/transport"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/redisstream"
 	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
 )
@@ -607,6 +609,63 @@ tmc_server_scans_total 1
 	}
 	if err := prometheus.NewRegistry().Register(collector); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMetrics gives each statistic a value of its own, and looks for it in the
+// metric that should have it.
+func TestMetrics(t *testing.T) {
+	stats := Stats{
+		Transport: transport.Stats{Reports: 1, Lost: 2, Late: 3, Repeated: 4, Malformed: 5, Failures: 6, Shards: 7},
+		Refused:   8, RefusedOccurrences: 9, Scans: 10, LastScan: time.Unix(11, 0), ScanTime: 12 * time.Second,
+		Apps: []AppStats{{
+			Name: "shop", Reports: 13, Occurrences: 14, Late: 15, Dropped: 16,
+			Detector: hotspot.Stats{Hot: 17, Hits: 18, Entered: 19, Left: 20, FlapsPrevented: 21},
+			Hot:      make([]wire.HotKey, 22), Servers: make([]ServerPart, 23),
+			Pushes: 24, PushFailures: 25, Exchanges: 26, ExchangeFailures: 27,
+			Config: live.Config{Enabled: true}, ConfigStatus: live.Status{Applied: 28, Rejected: 29},
+		}, {
+			Name: "off", ConfigStatus: live.Status{Problem: "bad"},
+		}, {
+			Name: "far", ConfigStatus: live.Status{Unreachable: "down"},
+		}},
+	}
+	want := map[string]float64{
+		"reports_total": 1, "reports_lost_total": 2, "reports_late_total": 3, "reports_repeated_total": 4,
+		"reports_malformed_total": 5, "transport_failures_total": 6, "shards": 7, "refused_reports_total": 8,
+		"refused_occurrences_total": 9, "apps": 3, "scans_total": 10, "last_scan_timestamp_seconds": 11, "scan_seconds": 12,
+		"shop app_reports_total": 13, "shop app_occurrences_total": 14, "shop app_late_occurrences_total": 15,
+		"shop app_dropped_occurrences_total": 16, "shop app_own_hot_keys": 17, "shop app_hot_occurrences_total": 18,
+		"shop app_entered_total": 19, "shop app_left_total": 20, "shop app_flaps_prevented_total": 21, "shop app_hot_keys": 22,
+		"shop app_servers": 23, "shop app_pushes_total": 24, "shop app_push_failures_total": 25, "shop app_exchanges_total": 26,
+		"shop app_exchange_failures_total": 27, "shop app_enabled": 1, "shop app_config_applied_total": 28,
+		"shop app_config_rejected_total": 29, "shop app_config_problem": 0, "off app_config_problem": 1, "far app_config_problem": 1,
+		"off app_enabled": 0,
+	}
+	collector := NewCollector(nil)
+	ch := make(chan prometheus.Metric, 1000)
+	collector.send(ch, stats)
+	close(ch)
+	got := map[string]float64{}
+	for metric := range ch {
+		var m dto.Metric
+		if err := metric.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(metric.Desc().String(), "tmc_server_")
+		name, _, _ = strings.Cut(name, `"`)
+		if len(m.Label) > 0 {
+			name = m.Label[0].GetValue() + " " + name
+		}
+		got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		if _, ok := want[name]; !ok && !strings.HasPrefix(name, "off ") && !strings.HasPrefix(name, "far ") {
+			t.Errorf("%s: got a metric that this test does not know", name)
+		}
+	}
+	for name, value := range want {
+		if v, ok := got[name]; !ok || v != value {
+			t.Errorf("%s: got %v, want %v", name, v, value)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-
 	"os"
 	"regexp"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/heavykeeper-go/heavykeeper/tmc"
 	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
+	"github.com/heavykeeper-go/heavykeeper/tmc/live/rediskey"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/redisstream"
 )
 
@@ -46,16 +46,20 @@ func TestUsers(t *testing.T) {
 		args := []string{"-listen", addr, "-redis", s.Addr, "-redis-user", "tmc-server", "-slot", "100ms", "-lease", "300ms"}
 		done <- run(ctx, args, func(string) string { return "secret" }, log, log)
 	}()
-	client := redis.NewClient(&redis.Options{Addr: s.Addr, Username: "shop", Password: "secret"})
+	dial := func() *redis.Client {
+		return redis.NewClient(&redis.Options{Addr: s.Addr, Username: "shop", Password: "secret"})
+	}
+	client, side := dial(), dial()
 	defer client.Close()
-	side := redis.NewClient(client.Options())
 	defer side.Close()
 	publisher, err := redisstream.NewPublisher(redisstream.Options{Client: side})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer publisher.Close()
-	cache, err := tmc.Attach(client, tmc.Options{App: "shop", Publisher: publisher, ReportEvery: 20 * time.Millisecond})
+	cache, err := tmc.Attach(client, tmc.Options{
+		App: "shop", Publisher: publisher, ReportEvery: 20 * time.Millisecond, Live: rediskey.Source{Client: side},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,18 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/heavykeeper-go/heavykeeper/tmc"
 	"github.com/heavykeeper-go/heavykeeper/tmc/live"
+	"github.com/heavykeeper-go/heavykeeper/tmc/live/etcdkey"
+	"github.com/heavykeeper-go/heavykeeper/tmc/live/rediskey"
 	"github.com/heavykeeper-go/heavykeeper/tmc/push/etcd"
 	"github.com/heavykeeper-go/heavykeeper/tmc/push/redispubsub"
 	"github.com/heavykeeper-go/heavykeeper/tmc/server"
@@ -108,4 +112,83 @@ func collectorsOf(t *testing.T) []prometheus.Collector {
 	}
 	t.Cleanup(func() { cache.Close() })
 	return []prometheus.Collector{server.NewCollector(s), cache.Collector()}
+}
+
+// TestDefaults checks that docs/operators.md has the default of each option.
+func TestDefaults(t *testing.T) {
+	data, err := os.ReadFile("../../docs/operators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help bytes.Buffer
+	run(t.Context(), []string{"-help"}, environment, &help, &help)
+	flags := regexp.MustCompile(`(?m)^  -(\S+).*\n(?:.*?\(default (.*)\))?`).FindAllStringSubmatch(help.String(), -1)
+	if len(flags) < 30 {
+		t.Fatalf("got %d flags", len(flags))
+	}
+	rows := regexp.MustCompile("(?m)^\\| `-(\\S+)` \\| ?`?([^|`]*?)`? \\|")
+	documented := map[string]string{}
+	for _, row := range rows.FindAllStringSubmatch(string(data), -1) {
+		documented[row[1]] = row[2]
+	}
+	for _, f := range flags {
+		name, want := f[1], strings.Trim(f[2], `"`)
+		got := documented[name]
+		if d, err := time.ParseDuration(got); err == nil && d != 0 {
+			got = d.String()
+		}
+		switch got {
+		case "false", "0", "name of the host":
+			got = "" // help does not say so
+		}
+		if got != want {
+			t.Errorf("-%s: got default %q in the table, want %q", name, got, want)
+		}
+	}
+}
+
+// TestOptions looks for each option where it should have arrived.
+func TestOptions(t *testing.T) {
+	connected := func(args string) server.Config {
+		t.Helper()
+		o, err := parse(strings.Fields(args), func(string) string { return "secret" }, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := connect(o, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.close)
+		return p.config
+	}
+	c := connected("-name x -prefix p -redis h:1 -redis-user u -redis-db 3 -redis-tls -slots 5 -slot 1s -heat 7 -max-apps 8 -idle 2h -refresh 9 -config-interval 4s")
+	if !strings.HasPrefix(c.Name, "x-") || c.Prefix != "p" || c.Slots != 5 || c.Slot != time.Second || c.Heat != 7 || c.MaxApps != 8 ||
+		c.Idle != 2*time.Hour || c.Refresh != 9 {
+		t.Errorf("got %+v, want what the options say", c)
+	}
+	r := c.Redis.(*redis.Client).Options()
+	if r.Addr != "h:1" || r.Username != "u" || r.Password != "secret" || r.DB != 3 || r.TLSConfig == nil {
+		t.Errorf("got %+v of Redis, want what the options say", r)
+	}
+	if want := (rediskey.Source{Client: c.Redis, Prefix: "p", Interval: 4 * time.Second}); c.Live != want {
+		t.Errorf("got %+v for the configuration, want %+v", c.Live, want)
+	}
+	if c := connected("-redis a:1,b:2"); reflect.TypeOf(c.Redis) != reflect.TypeFor[*redis.ClusterClient]() {
+		t.Errorf("got a %T of two addresses, want one of a cluster", c.Redis)
+	}
+	if c := connected("-config none"); c.Live != nil {
+		t.Errorf("got %+v for no configuration", c.Live)
+	}
+	c = connected("-config etcd -config-etcd-prefix /q -etcd http://h:2,http://i:3")
+	source := c.Live.(etcdkey.Source)
+	if got := source.Client.Endpoints(); source.Prefix != "/q" || !slices.Equal(got, []string{"http://h:2", "http://i:3"}) {
+		t.Errorf("got %+v of etcd %q, want what the options say", source, got)
+	}
+	c = connected("-transport kafka -kafka h:1,i:2 -kafka-topic t -kafka-group g -kafka-session 3s -kafka-tls -kafka-partitions 4 -kafka-replicas 2")
+	k := c.Consumer.(topicConsumer)
+	if !slices.Equal(k.options.Seeds, []string{"h:1", "i:2"}) || k.options.Topic != "t" || k.options.Group != "g" ||
+		k.options.Session != 3*time.Second || len(k.options.Client) != 1 || k.partitions != 4 || k.replicas != 2 {
+		t.Errorf("got %+v, want what the options say", k)
+	}
 }

@@ -70,9 +70,14 @@ func (s Source) Watch(ctx context.Context, app string, f func([]byte), failed fu
 	}
 }
 
-// read returns a document, nil if there is none.
+// read returns a document, nil if there is none, and of one that is too large
+// no more than shows that it is.
 func (s Source) read(ctx context.Context, app string) ([]byte, error) {
-	document, err := s.Client.Get(ctx, s.Key(app)).Bytes()
+	document, err := s.Client.GetRange(ctx, s.Key(app), 0, live.MaxSize).Bytes()
+	if err != nil || len(document) > 0 {
+		return document, err
+	}
+	document, err = s.Client.Get(ctx, s.Key(app)).Bytes() // none, or an empty one
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
