@@ -53,9 +53,18 @@ func TestOperators(t *testing.T) {
 		}
 	}
 
+	fields := map[string]bool{}
 	for _, options := range []any{tmc.Options{}, redispubsub.Options{}, etcd.Options{}, redisstream.Options{}, kafka.Options{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(options)) {
-			row(field.Name)
+			if field.IsExported() {
+				fields[field.Name] = true
+				row(field.Name)
+			}
+		}
+	}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z]*)` \\|").FindAllStringSubmatch(text, -1) {
+		if !fields[match[1]] {
+			t.Errorf("there is no field %s", match[1])
 		}
 	}
 	for _, fields := range []struct {
