@@ -9,7 +9,9 @@ import (
 	"math"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -382,6 +384,55 @@ func TestTimes(t *testing.T) {
 		c.scan(0)
 	}
 	c.wantHot("a window later")
+}
+
+// TestHostileReports sends reports with as many distinct keys as they like, as
+// long as they may be, of all times that can be encoded: memory does not grow
+// with them, and what is hot is found all the same.
+func TestHostileReports(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	s := c.servers[0]
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	c.observe(0, 0, "hot", 100)
+	long := strings.Repeat("k", wire.MaxKey-6)
+	before, sent := heap(), 0
+	for i := range 20 {
+		r := wire.Report{App: "shop", Node: fmt.Sprint("n", i), At: c.now, Dropped: math.MaxUint64}
+		switch i {
+		case 1:
+			r.At = time.Unix(math.MaxInt64, 999_999_999)
+		case 2:
+			r.At = time.Unix(math.MinInt64, 0)
+		case 3:
+			r.At = time.Time{}
+		}
+		for j := range 1000 {
+			r.Counts = append(r.Counts, wire.Count{Key: long + strconv.Itoa(100_000+i*1000+j), N: uint32(j % 3)})
+			sent += wire.MaxKey
+		}
+		r.Counts = append(r.Counts, wire.Count{Key: "most", N: math.MaxUint32})
+		data, err := r.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got wire.Report
+		if err := got.UnmarshalBinary(data); err != nil {
+			t.Fatal(err)
+		}
+		s.observe(got, c.now)
+	}
+	c.scan(0)
+	c.wantHot("after all", "most", "hot")
+	after := heap()
+	t.Logf("%d MB of keys were sent, the heap grew by %.1f MB", sent>>20, float64(after-before)/(1<<20))
+	if limit := before + uint64(sent)/2; after > limit {
+		t.Errorf("got a heap of %d bytes, want at most %d", after, limit)
+	}
 }
 
 func TestApplicationsAreBounded(t *testing.T) {
