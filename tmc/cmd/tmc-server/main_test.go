@@ -217,7 +217,9 @@ func TestArguments(t *testing.T) {
 		{"-config-base " + bad, 1, "", "Rate = -5"},
 		{"-slots 1", 1, "", "Slots = 1"},
 		{"-shards -1", 1, "", "Shards = -1"},
-		{"-retain 1ns", 1, "", "Retain = 1ns"},
+		{"-retain 30s", 2, "", "-retain = 30s: must be more than -refresh times -slot"},
+		{"-slot 1m", 2, "", "-retain = 10m0s: must be more"},
+		{"-retain 1001h", 1, "", "Retain = 1001h"},
 		{"-transport kafka -kafka-session 1ns", 1, "", "Session = 1ns"},
 		{"-listen " + taken.Addr(), 1, "", "address already in use"},
 	} {

@@ -128,6 +128,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("-kafka-partitions = %d: must be -1 to 100000", o.kafkaPartitions)
 	case o.kafkaReplicas != -1 && (o.kafkaReplicas < 1 || o.kafkaReplicas > math.MaxInt16):
 		return fmt.Errorf("-kafka-replicas = %d: must be -1 or 1 to %d", o.kafkaReplicas, math.MaxInt16)
+	case o.retain.Seconds() <= float64(o.refresh)*o.slot.Seconds():
+		return fmt.Errorf("-retain = %v: must be more than -refresh times -slot, or SDKs that start find no hot set", o.retain)
 	}
 	return nil
 }
