@@ -384,13 +384,19 @@ func (c *Consumer) entry(s *shard, entry redis.XMessage) error {
 }
 
 // confirm confirms what was received of a shard, deletes it, and stores the
-// numbers, all or nothing.
+// numbers, all or nothing. Once the lease has ended it stores no numbers: another
+// server may have stored later ones.
 func (c *Consumer) confirm(ctx context.Context, s *shard) error {
 	if len(s.received) == 0 {
 		return nil
 	}
 	o := &c.options
-	set, remove := s.sequences.changes()
+	var set []any
+	var remove []string
+	owner := time.Now().Before(c.membership.until)
+	if owner {
+		set, remove = s.sequences.changes()
+	}
 	_, err := o.Client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.XAck(ctx, o.stream(s.number), group, s.received...)
 		pipe.XDel(ctx, o.stream(s.number), s.received...)
@@ -407,7 +413,9 @@ func (c *Consumer) confirm(ctx context.Context, s *shard) error {
 		return fmt.Errorf("redisstream: confirming reports of shard %d: %w", s.number, err)
 	}
 	s.received = s.received[:0]
-	s.sequences.stored()
+	if owner {
+		s.sequences.stored()
+	}
 	return nil
 }
 
