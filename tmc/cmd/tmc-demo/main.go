@@ -8,8 +8,8 @@
 // was served locally than -local and -local-sale say.
 //
 // There is no etcd in it: to embed one takes its whole server, with Raft and a
-// database, into the requirements of all who use this module. -etcd takes the
-// address of a real one.
+// database, into the requirements of all who use this module, and doubles their
+// number. -etcd takes the address of a real one.
 package main
 
 import (

@@ -11,23 +11,38 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestRun plays a short sale in both modes, in which no read may be too stale.
+// TestRun plays a short sale in both modes, and with all servers given, in which
+// no read may be too stale.
 func TestRun(t *testing.T) {
-	for _, mode := range []string{"embedded", "cluster"} {
-		t.Run(mode, func(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		args  func(t *testing.T) string
+		local string // what is known of the sale's key
+	}{
+		{"embedded", func(*testing.T) string { return "-mode embedded" }, ", [1-9]"},
+		{"cluster", func(*testing.T) string { return "-mode cluster" }, ", [1-9]"},
+		{"addresses", func(t *testing.T) string {
+			return "-transport redis -redis " + testserver.Redis(t).Addr + " -etcd http://" + testserver.Etcd(t).Addr
+		}, `\n`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // they wait, most of the time
 			var out, problems bytes.Buffer
-			args := strings.Fields("-rate 1000 -workers 4 -nodes 2 -keys 500 -top 50 -change 50ms -off 500ms -calm 2s -rise 500ms -sale 2s -hot-within 0 -local 0 -local-sale 0 -mode " + mode)
+			args := strings.Fields("-rate 1000 -workers 4 -nodes 2 -keys 500 -top 50 -change 50ms -off 500ms -calm 2s -rise 500ms -sale 2s " +
+				"-hot-within 0 -local 0 -local-sale 0 " + test.args(t))
 			if status := run(t.Context(), args, &out, &problems); status != 0 {
 				t.Errorf("got status %d, %s; want 0", status, &problems)
 			}
 			for _, want := range []string{
 				`(?m)^ +\d+  sale .*%`,
 				`hot after crossing the threshold, by node:  [0-9.]+ s  [0-9.]+ s\n`,
-				`served locally in the sale: [1-9][0-9.]*% of all reads, [1-9]`,
+				`served locally in the sale: [1-9][0-9.]*% of all reads` + test.local,
 				`stale for longer than 2s: 0; on the node that wrote: 0\n$`,
 			} {
 				if !regexp.MustCompile(want).Match(out.Bytes()) {
