@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -599,6 +598,7 @@ func TestMalformed(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	each(t, func(t *testing.T, m medium) {
+		t.Parallel() // it waits, most of the time
 		nowhere := testserver.FreeAddr(t)
 		p := m.publisher(t, nowhere)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
