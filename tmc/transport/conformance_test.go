@@ -23,6 +23,7 @@ import (
 
 	"github.com/heavykeeper-go/heavykeeper/tmc/internal/testserver"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport"
+	"github.com/heavykeeper-go/heavykeeper/tmc/transport/internal/split"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/kafka"
 	"github.com/heavykeeper-go/heavykeeper/tmc/transport/redisstream"
 	"github.com/heavykeeper-go/heavykeeper/tmc/wire"
@@ -374,16 +375,21 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
-// TestLarge publishes a report with as many keys as there may be, as long as
-// they may be, and one that is longer: that is dropped, and nothing else.
+// TestLarge publishes a report with more keys of one shard than a record takes,
+// as long as they may be, and one that is longer: that is dropped, and nothing
+// else.
 func TestLarge(t *testing.T) {
 	each(t, func(t *testing.T, m medium) {
 		p := newSource(m.publisher(t, m.addr), "a")
 		defer p.p.Close()
 		s := serve(t, m.consumer(t, m.addr))
 		r := wire.Report{App: "shop", Node: "a", At: time.Now(), Counts: []wire.Count{{Key: strings.Repeat("k", 1<<20), N: 3}}}
-		for i := range 8192 {
-			key := fmt.Sprintf("%0*d", wire.MaxKey, i)
+		begin := strings.Repeat("k", wire.MaxKey-6)
+		for i := 100_000; len(r.Counts) < 1100; i++ {
+			key := begin + fmt.Sprint(i)
+			if split.Shard(r.App, key, shards) != 3 {
+				continue
+			}
 			r.Counts = append(r.Counts, wire.Count{Key: key, N: 1})
 			p.counts[key] = 1
 		}
