@@ -7,14 +7,17 @@ import (
 	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
 )
 
-// Limits of the parameters. They keep every size within 32 bits, so that a
-// sketch behaves alike on every platform.
+// Limits of the parameters. They keep every size of a stripe within 32 bits, so
+// that a sketch behaves alike on every platform, and the sum of the stripes
+// within what a machine may have: more is an error and not a crash.
 const (
-	maxK       = 1 << 24
-	maxRows    = 16
-	maxCells   = 1 << 27
-	maxStripes = 1 << 12
-	minBase    = 1.001
+	maxK        = 1 << 24
+	maxRows     = 16
+	maxCells    = 1 << 27
+	maxStripes  = 1 << 12
+	maxAllKeys  = 1 << 30 // of all stripes
+	maxAllCells = 1 << 30
+	minBase     = 1.001
 )
 
 const (
@@ -43,9 +46,10 @@ type Config[K comparable] struct {
 
 	// Stripes is the number of independent sketches that a HeavyKeeper spreads
 	// its updates over, each with Rows x Width cells and K tracked keys, at
-	// most 4096. 1 takes the least memory and makes results depend on the
-	// order of updates alone. NewSketch does not use it: a Sketch is one
-	// stripe. Default: the smallest power of two that is at least GOMAXPROCS.
+	// most 4096; times K, or the cells, at most 2^30. 1 takes the least memory
+	// and makes results depend on the order of updates alone. NewSketch does
+	// not use it: a Sketch is one stripe. Default: the smallest power of two
+	// that is at least GOMAXPROCS.
 	Stripes int
 
 	// Base is b of the collision decay: an occurrence of a colliding key takes
@@ -95,14 +99,14 @@ func (c Config[K]) resolve() (Config[K], error) {
 	if c.Rows == 0 {
 		c.Rows = defaultRows
 	}
-	if c.Width == 0 {
-		c.Width = max(cellsPerKey*c.K, minimumWidth)
-		if c.Rows > 0 {
-			c.Width = min(c.Width, maxCells/c.Rows)
-		}
-	}
 	if c.Stripes == 0 {
 		c.Stripes = stripe.Default(maxStripes)
+	}
+	if c.Width == 0 {
+		c.Width = max(cellsPerKey*c.K, minimumWidth)
+		if c.Rows > 0 && c.Stripes > 0 {
+			c.Width = max(min(c.Width, maxCells/c.Rows, maxAllCells/c.Rows/c.Stripes), 1)
+		}
 	}
 	if c.Base == 0 {
 		c.Base = defaultBase
@@ -131,6 +135,10 @@ func (c Config[K]) validate() error {
 	switch {
 	case c.Width > maxCells/c.Rows:
 		return invalid("Width", c.Width, fmt.Sprintf("Rows x Width must be at most %d", maxCells))
+	case c.Stripes > maxAllCells/(c.Rows*c.Width):
+		return invalid("Stripes", c.Stripes, fmt.Sprintf("times Rows x Width = %d x %d must be at most %d", c.Rows, c.Width, maxAllCells))
+	case c.Stripes > maxAllKeys/c.K:
+		return invalid("Stripes", c.Stripes, fmt.Sprintf("times K = %d must be at most %d", c.K, maxAllKeys))
 	case !(c.Base >= minBase) || math.IsInf(c.Base, 1):
 		return invalid("Base", c.Base, fmt.Sprintf("must be finite and at least %v", minBase))
 	case !(c.Alpha >= 0 && c.Alpha < 1):

@@ -33,7 +33,7 @@ func TestConfigValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s=%d", test.field, test.value), func(t *testing.T) {
-			c := config{K: 10, Width: 16}
+			c := config{K: 10, Width: 16, Stripes: 1}
 			set[test.field](&c, test.value)
 			_, err := c.resolve()
 			requireVerdict(t, test.ok, err, test.field, test.value)
@@ -118,6 +118,32 @@ func TestConfigDefaults(t *testing.T) {
 	require.Equal(t, Config[int]{K: 3, Rows: 5, Width: 17, Stripes: 3, Base: 1.5, Alpha: 0.25, Seed: 9}, c, "given values are used as given")
 }
 
+// Stripes that are too many in all for a machine are an error as well, whose
+// cells take 12 bytes each, and none of a Sketch.
+func TestConfigProducts(t *testing.T) {
+	tests := []struct {
+		k, rows, width, stripes int
+		ok                      bool
+	}{
+		{1, 1, 1 << 18, 1 << 12, true}, {1, 1, 1<<18 + 1, 1 << 12, false}, {1, 16, 1 << 23, 8, true}, {1, 16, 1 << 23, 9, false},
+		{1, 16, 1 << 14, 1 << 12, true}, {1, 16, 1<<14 + 1, 1 << 12, false}, {maxK, 4, 1, 64, true}, {maxK, 4, 1, 65, false},
+		{1 << 18, 4, 1, 1 << 12, true}, {1<<18 + 1, 4, 1, 1 << 12, false}, {maxK, 4, maxCells / 4, maxStripes, false},
+		{1 << 18, 0, 0, 1 << 12, true}, {maxK, 16, 0, 64, true}, {maxK, 0, 0, 1 << 12, false},
+	}
+	for _, test := range tests {
+		c := Config[int]{K: test.k, Rows: test.rows, Width: test.width, Stripes: test.stripes}
+		resolved, err := c.resolve()
+		requireVerdict(t, test.ok, err, "Stripes", test.stripes)
+		if test.ok {
+			cells := uint64(resolved.Rows) * uint64(resolved.Width) * uint64(resolved.Stripes)
+			require.LessOrEqual(t, cells, uint64(maxAllCells), "%+v", c)
+			require.Positive(t, resolved.Width)
+		}
+	}
+	_, err := NewSketch(Config[int]{K: maxK, Rows: 1, Width: 1 << 19, Stripes: 1 << 12})
+	require.NoError(t, err)
+}
+
 // Rows x Width is checked without overflow and before anything is allocated.
 func TestBadConfigAllocatesNothing(t *testing.T) {
 	tests := []Config[int]{
@@ -130,6 +156,8 @@ func TestBadConfigAllocatesNothing(t *testing.T) {
 		{K: maxK, Width: maxCells / 4, Base: 1},
 		{K: maxK, Rows: math.MaxInt, Width: math.MaxInt},
 	}
+	_, err := New(Config[int]{K: maxK, Stripes: maxStripes}) // not so of a Sketch
+	require.Error(t, err)
 	for _, c := range tests {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -48,11 +48,13 @@ type Sketch[K comparable] struct {
 
 // NewSketch returns an empty Sketch. It fails if a parameter is out of range.
 func NewSketch[K comparable](config Config[K]) (*Sketch[K], error) {
+	if config.Stripes >= 0 && config.Stripes <= maxStripes {
+		config.Stripes = 1
+	}
 	config, err := config.resolve()
 	if err != nil {
 		return nil, err
 	}
-	config.Stripes = 1
 	return newSketch(config, newKeys(config), newDecay(config.Base)), nil
 }
 

@@ -18,7 +18,10 @@ const (
 	maxSlots      = 1 << 16
 	maxCounts     = 1 << 28
 	maxStripes    = 1 << 12
-	maxCells      = 1 << 27 // heavykeeper's
+	maxAllCounts  = 1 << 32 // of all stripes
+	maxRows       = 16      // from here on those of package heavykeeper
+	maxCells      = 1 << 27
+	maxAllCells   = 1 << 30 // of all stripes
 )
 
 const (
@@ -61,9 +64,10 @@ type Config[K comparable] struct {
 	Rows, Width int
 
 	// Stripes is the number of independent parts that updates are spread
-	// over. 1 takes the least memory and makes results depend on the order of
-	// updates alone. Default: the smallest power of two that is at least
-	// GOMAXPROCS.
+	// over, at most 4096; times Candidates x Slots at most 2^32, and times
+	// Rows x Width at most 2^30. 1 takes the least memory and makes results
+	// depend on the order of updates alone. Default: the smallest power of two
+	// that is at least GOMAXPROCS.
 	Stripes int
 
 	// Base, Seed and Hash are those of [heavykeeper.Config].
@@ -78,7 +82,7 @@ func invalid(field string, value any, want string) error {
 }
 
 // resolve fills in the defaults of c's zero fields and reports the first
-// parameter that is out of its range. Those of the sketch are left to it.
+// parameter that is out of its range. Base is left to the sketch.
 func (c Config[K]) resolve() (Config[K], error) {
 	if c.Slots == 0 {
 		c.Slots = defaultSlots
@@ -95,14 +99,14 @@ func (c Config[K]) resolve() (Config[K], error) {
 	if c.Candidates == 0 {
 		c.Candidates = candidatesPerKey * c.K
 	}
-	if c.Width == 0 {
-		c.Width = max(cellsPerCandidate*c.Candidates, minimumWidth)
-		if c.Rows > 0 {
-			c.Width = min(c.Width, maxCells/c.Rows)
-		}
-	}
 	if c.Stripes == 0 {
 		c.Stripes = stripe.Default(maxStripes)
+	}
+	if c.Width == 0 {
+		c.Width = max(cellsPerCandidate*c.Candidates, minimumWidth)
+		if c.Rows > 0 && c.Stripes > 0 {
+			c.Width = max(min(c.Width, maxCells/c.Rows, maxAllCells/c.Rows/c.Stripes), 1)
+		}
 	}
 	return c, c.validate()
 }
@@ -116,6 +120,8 @@ func (c Config[K]) validate() error {
 		{"K", c.K, maxK},
 		{"Slots", c.Slots, maxSlots},
 		{"Candidates", c.Candidates, maxCandidates},
+		{"Rows", c.Rows, maxRows},
+		{"Width", c.Width, maxCells},
 		{"Stripes", c.Stripes, maxStripes},
 	} {
 		if p.value < 1 {
@@ -134,6 +140,13 @@ func (c Config[K]) validate() error {
 		return invalid("Candidates", c.Candidates, fmt.Sprintf("must be at least K = %d", c.K))
 	case c.Candidates > maxCounts/c.Slots:
 		return invalid("Candidates", c.Candidates, fmt.Sprintf("Candidates x Slots must be at most %d", maxCounts))
+	case uint64(c.Stripes) > maxAllCounts/uint64(c.Candidates*c.Slots):
+		return invalid("Stripes", c.Stripes, fmt.Sprintf("times Candidates x Slots = %d x %d must be at most %d",
+			c.Candidates, c.Slots, uint64(maxAllCounts)))
+	case c.Width > maxCells/c.Rows:
+		return invalid("Width", c.Width, fmt.Sprintf("Rows x Width must be at most %d", maxCells))
+	case c.Stripes > maxAllCells/(c.Rows*c.Width):
+		return invalid("Stripes", c.Stripes, fmt.Sprintf("times Rows x Width = %d x %d must be at most %d", c.Rows, c.Width, maxAllCells))
 	}
 	return nil
 }

@@ -48,6 +48,12 @@ func TestConfig(t *testing.T) {
 		{func(c *Config[int]) { c.Rows = 17 }, "window: Rows = 17: must be at most 16"},
 		{func(c *Config[int]) { c.Width = -1 }, "window: Width = -1: must be positive"},
 		{func(c *Config[int]) { c.Width = math.MaxInt }, "window: Width = "},
+		{func(c *Config[int]) { c.Rows, c.Width = 16, 1<<23+1 }, "window: Width = 8388609: Rows x Width must be at most 134217728"},
+		{func(c *Config[int]) { c.Rows, c.Width, c.Stripes = 16, 1<<23, 9 }, "window: Stripes = 9: times Rows x Width = 16 x 8388608 must be at most 1073741824"},
+		{func(c *Config[int]) { c.Rows, c.Width, c.Stripes = 1, 1<<18+1, 4096 }, "window: Stripes = 4096: times Rows x Width"},
+		{func(c *Config[int]) { c.Slots, c.Candidates, c.Stripes = 16, 1<<24, 17 }, "window: Stripes = 17: times Candidates x Slots = 16777216 x 16 must be at most 4294967296"},
+		{func(c *Config[int]) { c.Slots, c.Candidates, c.Stripes = 1, 1<<20+1, 4096 }, "window: Stripes = 4096: times Candidates x Slots"},
+		{func(c *Config[int]) { c.K, c.Stripes = maxK, maxStripes }, "window: Stripes = 4096: times"},
 		{func(c *Config[int]) { c.Base = 1 }, "window: Base = 1: must be"},
 		{func(c *Config[int]) { c.Base = math.NaN() }, "window: Base = NaN: must be"},
 	} {
@@ -73,10 +79,13 @@ func TestDefaults(t *testing.T) {
 	for _, test := range []struct{ rows, candidates, want int }{
 		{0, 1, 256}, {0, 1 << 24, 1 << 24}, {8, 1 << 24, 1 << 24}, {16, 1 << 24, 1 << 23}, {9, 1 << 24, (1 << 27) / 9},
 	} {
-		c, err := Config[int]{K: 1, Rows: test.rows, Candidates: test.candidates}.resolve()
+		c, err := Config[int]{K: 1, Rows: test.rows, Candidates: test.candidates, Stripes: 1}.resolve()
 		require.NoError(t, err)
 		require.Equal(t, test.want, c.Width, "%d rows, %d candidates", test.rows, test.candidates)
 	}
+	c, err = Config[int]{K: 1, Rows: 16, Candidates: 1 << 18, Slots: 1, Stripes: 4096}.resolve()
+	require.NoError(t, err)
+	require.Equal(t, 1<<14, c.Width, "as many cells as the stripes may have in all")
 	for candidates := 1; candidates < 300; candidates++ {
 		s, err := Config[int]{Candidates: candidates, Slots: 3}.newSketch()
 		require.NoError(t, err)
