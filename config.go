@@ -76,7 +76,7 @@ type Config[K comparable] struct {
 	//
 	// Default: xxhash for strings, the value itself for integers, and
 	// [hash/maphash.Comparable] with a seed of the process for other types:
-	// give a Hash where an encoding of those is to be read by another process.
+	// MarshalBinary needs a Hash for those.
 	// See the package comment on security for keys that strangers choose.
 	Hash func(K) uint64
 

@@ -101,7 +101,11 @@ type decoder[K comparable] struct {
 // checksum, the header, and that as much follows as that says. own is the
 // configuration of the receiver, nil for a zero value.
 func newDecoder[K comparable](data []byte, object byte, own *Config[K]) (*decoder[K], error) {
-	c, err := newCodec[K]()
+	var hash func(K) uint64
+	if own != nil {
+		hash = own.Hash
+	}
+	c, err := newCodec(hash)
 	if err != nil {
 		return nil, err
 	}

@@ -80,8 +80,8 @@
 // machine of the same architecture the future. It trusts nothing that it reads.
 // The example of [HeavyKeeper.MarshalBinary] writes a file that survives a
 // crash at any moment. Keys must be strings, integers, or of a type with a
-// binary encoding of its own; this and other types are hashed with a seed of the
-// process, so give them a Config.Hash to decode them elsewhere.
+// binary encoding of its own, which needs a Config.Hash: by default it is hashed
+// with a seed of the process, and what is saved could not be read by another.
 //
 // # Security
 //

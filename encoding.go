@@ -18,9 +18,11 @@ var (
 	// another key type, Seed or Hash. UnmarshalBinary returns it.
 	ErrMismatch = errors.New("heavykeeper: encoding of another object")
 	// ErrKeyType means that keys of a type have no encoding: it is neither a
-	// string nor an integer type and does not implement
+	// string nor an integer type, and does not implement
 	// [encoding.BinaryAppender] or [encoding.BinaryMarshaler] and
-	// [encoding.BinaryUnmarshaler]. All methods of the encoding return it.
+	// [encoding.BinaryUnmarshaler], or there is no Config.Hash for it: the
+	// default one is of the process, and no other could decode what it has
+	// encoded. All methods of the encoding return it.
 	ErrKeyType = errors.New("heavykeeper: keys have no encoding")
 )
 
@@ -96,14 +98,12 @@ var little = binary.LittleEndian
 // tracked key. It fails with [ErrKeyType], or with an error of a key's own
 // encoding.
 //
-// Only the process itself can restore what hashes with a seed of the process:
-// keys that are neither strings nor integers without a Config.Hash, and
-// [KeyedHash].
+// Only the process itself can restore what hashes with [KeyedHash].
 func (s *Sketch[K]) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
 // AppendBinary appends what MarshalBinary returns to dst.
 func (s *Sketch[K]) AppendBinary(dst []byte) ([]byte, error) {
-	c, err := newCodec[K]()
+	c, err := newCodec(s.config.Hash)
 	if err != nil {
 		return dst, err
 	}
@@ -123,7 +123,7 @@ func (h *HeavyKeeper[K]) MarshalBinary() ([]byte, error) { return h.AppendBinary
 
 // AppendBinary appends what MarshalBinary returns to dst.
 func (h *HeavyKeeper[K]) AppendBinary(dst []byte) ([]byte, error) {
-	c, err := newCodec[K]()
+	c, err := newCodec(h.config.Hash)
 	if err != nil {
 		return dst, err
 	}

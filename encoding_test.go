@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 
@@ -36,12 +37,13 @@ func (p *tile) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// testRoundTrip takes sketches of K, whose keys are made by key, in several
-// states through their encoding, and on with equal updates.
-func testRoundTrip[K comparable](t *testing.T, key func(i int) K) {
+// testRoundTrip takes sketches of K, whose keys are made by key and have a
+// default hash or that which is given, in several states through their encoding,
+// and on with equal updates.
+func testRoundTrip[K comparable](t *testing.T, key func(i int) K, hash func(K) uint64) {
 	for name, config := range map[string]Config[K]{
-		"plain":  {K: 5, Width: 7, Seed: 3},
-		"faded":  {K: 5, Width: 7, Alpha: 0.1, Base: 1.2},
+		"plain":  {K: 5, Width: 7, Seed: 3, Hash: hash},
+		"faded":  {K: 5, Width: 7, Alpha: 0.1, Base: 1.2, Hash: hash},
 		"hashed": {K: 300, Rows: 1, Width: 1, Hash: func(k K) uint64 { return xxhash.Sum64String(fmt.Sprint(k)) }},
 	} {
 		for _, steps := range []int{0, 3, 2000} {
@@ -98,14 +100,14 @@ func testRoundTrip[K comparable](t *testing.T, key func(i int) K) {
 
 func TestRoundTrip(t *testing.T) {
 	type name string
-	t.Run("string", func(t *testing.T) { testRoundTrip(t, func(i int) string { return fmt.Sprint(i) }) })
-	t.Run("named string", func(t *testing.T) { testRoundTrip(t, func(i int) name { return name(fmt.Sprint(i)) }) })
-	t.Run("int", func(t *testing.T) { testRoundTrip(t, func(i int) int { return -i }) })
-	t.Run("int8", func(t *testing.T) { testRoundTrip(t, func(i int) int8 { return int8(-i) }) })
-	t.Run("uint16", func(t *testing.T) { testRoundTrip(t, func(i int) uint16 { return uint16(i * 500) }) })
-	t.Run("int32", func(t *testing.T) { testRoundTrip(t, func(i int) int32 { return int32(-i) << 20 }) })
-	t.Run("uint64", func(t *testing.T) { testRoundTrip(t, func(i int) uint64 { return uint64(i) << 50 }) })
-	t.Run("tile", func(t *testing.T) { testRoundTrip(t, func(i int) tile { return tile{int8(i), 1} }) })
+	t.Run("string", func(t *testing.T) { testRoundTrip(t, func(i int) string { return fmt.Sprint(i) }, nil) })
+	t.Run("named string", func(t *testing.T) { testRoundTrip(t, func(i int) name { return name(fmt.Sprint(i)) }, nil) })
+	t.Run("int", func(t *testing.T) { testRoundTrip(t, func(i int) int { return -i }, nil) })
+	t.Run("int8", func(t *testing.T) { testRoundTrip(t, func(i int) int8 { return int8(-i) }, nil) })
+	t.Run("uint16", func(t *testing.T) { testRoundTrip(t, func(i int) uint16 { return uint16(i * 500) }, nil) })
+	t.Run("int32", func(t *testing.T) { testRoundTrip(t, func(i int) int32 { return int32(-i) << 20 }, nil) })
+	t.Run("uint64", func(t *testing.T) { testRoundTrip(t, func(i int) uint64 { return uint64(i) << 50 }, nil) })
+	t.Run("tile", func(t *testing.T) { testRoundTrip(t, func(i int) tile { return tile{int8(i), 1} }, tile.hash) })
 }
 
 func TestRoundTripOfStripes(t *testing.T) {
@@ -282,6 +284,26 @@ func TestDecodeRefusesOtherObjects(t *testing.T) {
 	_, err := must(NewSketch(Config[float64]{K: 1})).MarshalBinary()
 	require.ErrorIs(t, err, ErrKeyType)
 	require.ErrorIs(t, new(Sketch[float64]).UnmarshalBinary(data), ErrKeyType)
+}
+
+// What hashes with a seed of the process is refused when it is saved, not when
+// it is missed.
+func TestProcessSeedIsNotSaved(t *testing.T) {
+	h, s := must(New(Config[netip.Addr]{K: 1})), must(NewSketch(Config[netip.Addr]{K: 1}))
+	for _, object := range []encoding.BinaryAppender{h, s} {
+		out, err := object.AppendBinary([]byte("x"))
+		require.Equal(t, "x", string(out))
+		require.ErrorIs(t, err, ErrKeyType)
+		require.ErrorContains(t, err, "netip.Addr hashes with a seed of the process: give a Config.Hash")
+	}
+	config := Config[netip.Addr]{K: 1, Hash: func(a netip.Addr) uint64 { return xxhash.Sum64(a.AsSlice()) }}
+	s = must(NewSketch(config))
+	s.Add(netip.MustParseAddr("192.0.2.1"))
+	data := must(s.MarshalBinary())
+	require.ErrorIs(t, new(Sketch[netip.Addr]).UnmarshalBinary(data), ErrKeyType)
+	restored := must(NewSketch(config))
+	require.NoError(t, restored.UnmarshalBinary(data))
+	require.Equal(t, s.Top(0), restored.Top(0))
 }
 
 // A sketch of which nothing is left but totals.

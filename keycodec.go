@@ -23,8 +23,10 @@ const (
 )
 
 // newCodec returns the codec for K: strings and integers as they are, other
-// types through their own encoding.BinaryAppender or BinaryMarshaler.
-func newCodec[K comparable]() (codec[K], error) {
+// types through their own encoding.BinaryAppender or BinaryMarshaler. hash is
+// Config.Hash: types whose default goes by a seed of the process need one, or
+// what is saved today could not be read after the next start.
+func newCodec[K comparable](hash func(K) uint64) (codec[K], error) {
 	t := reflect.TypeFor[K]()
 	c := codec[K]{kind: t.Kind()}
 	switch t.Kind() {
@@ -45,6 +47,9 @@ func newCodec[K comparable]() (codec[K], error) {
 	_, unmarshals := any(&key).(encoding.BinaryUnmarshaler)
 	if !appends && !marshals || !unmarshals {
 		return c, fmt.Errorf("%w: %v", ErrKeyType, t)
+	}
+	if hash == nil {
+		return c, fmt.Errorf("%w: %v hashes with a seed of the process: give a Config.Hash", ErrKeyType, t)
 	}
 	c.form = binaryForm
 	return c, nil

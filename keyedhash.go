@@ -39,7 +39,7 @@ func KeyedHash[K comparable](seed maphash.Seed) func(K) uint64 {
 // of crypto/rand. It is slower than [KeyedHash]: BenchmarkKeyedHash compares
 // them. A string and a []byte of equal bytes have equal hashes.
 func SipHash[K interface{ ~string | constraints.Integer }](secret [16]byte) func(K) uint64 {
-	c, err := newCodec[K]()
+	c, err := newCodec[K](nil)
 	if err != nil {
 		panic(err) // strings and integers have an encoding
 	}

@@ -110,8 +110,8 @@ func (d *decoder[K]) header(own *Config[K]) error {
 	c.Slot = time.Duration(d.uint64())
 	c.Base = math.Float64frombits(d.uint64())
 	c.Seed = d.uint64()
-	if c.Rows == 0 || c.Width == 0 || c.Base == 0 {
-		return fmt.Errorf("%w: Rows = %d, Width = %d, Base = %v", heavykeeper.ErrFormat, c.Rows, c.Width, c.Base)
+	if c.Base == 0 { // which a sketch would take for its default
+		return fmt.Errorf("%w: Base = 0", heavykeeper.ErrFormat)
 	}
 	if err := c.validate(); err != nil {
 		return fmt.Errorf("%w: %w", heavykeeper.ErrFormat, err)
