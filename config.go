@@ -84,7 +84,9 @@ type Config[K comparable] struct {
 	// being tracked, before the update that caused it returns. They must not
 	// call the object they are configured for. A HeavyKeeper calls them for
 	// each stripe by itself, with the stripe's lock held, so a key may be
-	// admitted by several stripes. Reset and UnmarshalBinary call neither.
+	// admitted by several stripes. Reset and UnmarshalBinary call neither. If
+	// one panics the update has been counted, but the other hook is not called,
+	// nor are the rest of a batch, or of a Merge's stripes, counted.
 	OnAdmit, OnEvict func(K)
 }
 

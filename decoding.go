@@ -257,13 +257,13 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 			return err
 		}
 		if !s.keys.valid(e.key) {
-			return fmt.Errorf("%w: key %v does not equal itself", ErrFormat, e.key)
+			return fmt.Errorf("%w: key %s does not equal itself", ErrFormat, quoted(e.key))
 		}
 		if here := s.keys.hash(e.key); here != h {
-			return fmt.Errorf("%w: key %v hashes to %016x, here to %016x", ErrMismatch, e.key, h, here)
+			return fmt.Errorf("%w: key %s hashes to %016x, here to %016x", ErrMismatch, quoted(e.key), h, here)
 		}
 		if s.tracked.find(e.key, h) >= 0 {
-			return fmt.Errorf("%w: key %v twice", ErrFormat, e.key)
+			return fmt.Errorf("%w: key %s twice", ErrFormat, quoted(e.key))
 		}
 		sum = addSaturated(sum, e.count)
 		s.tracked.entries = append(s.tracked.entries, e)

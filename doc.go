@@ -62,8 +62,10 @@
 //	 1000   0.5 MB    0.030 %    0.0023 %
 //	10000   5.0 MB   0.0030 %   0.00002 %
 //
-// Width may be a good deal smaller where memory counts: at K = 1000 and 96 KB
-// in all the answers on a skewed stream hardly change.
+// Width may be a good deal smaller where memory counts. TestAccuracy of package
+// bench holds precision to 0.98 and the relative error to 1 % on Zipf streams of
+// exponents from 0.8 up, with 96 KB of cells at K = 1000, where the default is
+// 432, and 16 KB at K = 100.
 //
 // Alpha is the share of every weight that one call of Fade takes away. After t
 // fades an occurrence counts (1-Alpha)^t: half after ln 2 / Alpha fades. Who

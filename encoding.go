@@ -174,7 +174,7 @@ func (s *Sketch[K]) appendState(dst []byte, c codec[K]) ([]byte, error) {
 		start := len(dst)
 		var err error
 		if dst, err = c.append(dst, e.key); err != nil {
-			return dst, fmt.Errorf("heavykeeper: key %v: %w", e.key, err)
+			return dst, fmt.Errorf("heavykeeper: key %s: %w", quoted(e.key), err)
 		}
 		if uint64(len(dst)-start) > math.MaxUint32 {
 			return dst, fmt.Errorf("heavykeeper: a key of %d bytes is too long to encode", len(dst)-start)

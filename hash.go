@@ -204,6 +204,17 @@ func (h *keys[K]) compare(a, b K) int {
 	return cmp.Compare(fmt.Sprintf("%#v", a), fmt.Sprintf("%#v", b))
 }
 
+// quoted returns a key for an error's text: keys that strangers choose may be
+// long, or look like something else.
+func quoted[K any](key K) string {
+	const most = 64
+	text := fmt.Sprint(key)
+	if len(text) > most {
+		return fmt.Sprintf("%q...", text[:most])
+	}
+	return fmt.Sprintf("%q", text)
+}
+
 func compareAs[T cmp.Ordered](a, b unsafe.Pointer) int {
 	return cmp.Compare(*(*T)(a), *(*T)(b))
 }

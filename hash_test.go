@@ -226,7 +226,7 @@ func requireIgnored[K comparable](t *testing.T, good, bad K) {
 			s.AddBatch([]K{bad, good, bad})
 			h.Add(bad)
 			h.AddBatch([]K{good, bad})
-			slot, admitted := s.Update(bad, 1)
+			slot, admitted := s.Update(bad, s.Hash(bad), 1)
 			require.Equal(t, -1, slot)
 			require.False(t, admitted)
 			s.AddN(bad, 0)

@@ -1,6 +1,7 @@
 package heavykeeper
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"unsafe"
@@ -114,8 +115,9 @@ func (h *HeavyKeeper[K]) Fade() {
 	}
 }
 
-// FadeFactor returns by what the next call of Fade multiplies every weight; see
-// [Sketch.FadeFactor].
+// FadeFactor returns by what the next call of Fade multiplies every weight of
+// the first stripe; see [Sketch.FadeFactor]. That of others may differ in
+// rounding, once heavy weights or Merge have set their units back.
 func (h *HeavyKeeper[K]) FadeFactor() float64 {
 	factor := 1.0
 	h.stripes.With(0, func(s *Sketch[K]) bool {
@@ -163,9 +165,10 @@ func (h *HeavyKeeper[K]) Contains(key K) bool {
 //
 // The candidates are the keys that any stripe tracks. Where stripes track
 // different keys, on flat streams, 4K of them are looked up in all stripes:
-// those that have counted most where they are tracked. O(Stripes x K). No
-// stripe is locked for longer than copying its tracked keys takes, or looking
-// up 64.
+// those that have counted most where they are tracked. O(S log S) for sorting
+// the S candidates, at most Stripes x Slots, and O(Stripes x K x Rows) for
+// looking them up; memory for S of them meanwhile. No stripe is locked for
+// longer than copying its tracked keys takes, or looking up 64.
 func (h *HeavyKeeper[K]) Top(n int) []Item[K] { return h.AppendTop(nil, n) }
 
 // AppendTop appends what Top returns to dst.
@@ -194,18 +197,31 @@ func (h *HeavyKeeper[K]) All() iter.Seq[Item[K]] {
 }
 
 // Stats returns the totals of all stripes. Tracked is the number of distinct
-// keys. O(Stripes x K).
+// keys. No stripe is locked for longer than copying its keys takes.
+// O(Stripes x K).
 func (h *HeavyKeeper[K]) Stats() Stats {
 	sum := census{Stats: Stats{Exact: true, Bytes: h.overhead()}}
 	distinct := make(map[K]struct{})
-	for _, s := range h.stripes.Locked() {
-		sum = sum.plus(s.census())
-		for i := range s.tracked.entries {
-			distinct[s.tracked.entries[i].key] = struct{}{}
+	var keys []K
+	for i := range h.stripes.Len() {
+		h.stripes.With(i, func(s *Sketch[K]) bool {
+			sum = sum.plus(s.census())
+			keys = s.appendKeys(keys[:0])
+			return true
+		})
+		// A map takes longer than a stripe should be locked.
+		for _, key := range keys {
+			distinct[key] = struct{}{}
 		}
 	}
 	sum.Tracked = len(distinct)
 	return sum.stats(h.config.Alpha)
+}
+
+// String returns the size of h: not its keys, which Top and All return, nor its
+// Seed, which may be secret.
+func (h *HeavyKeeper[K]) String() string {
+	return fmt.Sprintf("heavykeeper.HeavyKeeper(K = %d, Stripes = %d)", h.config.K, h.config.Stripes)
 }
 
 // overhead returns the bytes that are not in the sum of the stripes' own.

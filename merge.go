@@ -38,16 +38,16 @@ func requireEqual(kind error, others, receivers []parameter) error {
 	return nil
 }
 
-// sameHash reports whether the tracked keys of s hash as they do for keys, and
+// sameHash reports whether tracked keys hash for theirs as they do for own, and
 // so does the zero key, which serves where there are none.
-func (s *Sketch[K]) sameHash(keys *keys[K]) error {
+func sameHash[K comparable](tracked []K, theirs, own *keys[K]) error {
 	var zero K
-	if s.keys.hash(zero) != keys.hash(zero) {
+	if theirs.hash(zero) != own.hash(zero) {
 		return fmt.Errorf("%w: Hash differs on the zero key", ErrMerge)
 	}
-	for i := range s.tracked.entries {
-		if key := s.tracked.entries[i].key; s.keys.hash(key) != keys.hash(key) {
-			return fmt.Errorf("%w: Hash differs on key %v", ErrMerge, key)
+	for _, key := range tracked {
+		if theirs.hash(key) != own.hash(key) {
+			return fmt.Errorf("%w: Hash differs on key %s", ErrMerge, quoted(key))
 		}
 	}
 	return nil
@@ -76,7 +76,7 @@ func (s *Sketch[K]) Merge(other *Sketch[K]) error {
 	if err := requireEqual(ErrMerge, other.config.meaning(), s.config.meaning()); err != nil {
 		return err
 	}
-	if err := other.sameHash(&s.keys); err != nil {
+	if err := sameHash(other.appendKeys(nil), &other.keys, &s.keys); err != nil {
 		return err
 	}
 	s.merge(other.clone())
@@ -97,8 +97,13 @@ func (h *HeavyKeeper[K]) Merge(other *HeavyKeeper[K]) error {
 	if err := requireEqual(ErrMerge, other.config.meaning(), h.config.meaning()); err != nil {
 		return err
 	}
-	for _, s := range other.stripes.Locked() {
-		if err := s.sameHash(&h.keys); err != nil {
+	for i := range other.stripes.Len() {
+		var tracked []K
+		other.stripes.With(i, func(s *Sketch[K]) bool {
+			tracked = s.appendKeys(nil)
+			return true
+		})
+		if err := sameHash(tracked, &other.keys, &h.keys); err != nil {
 			return err
 		}
 	}

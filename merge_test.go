@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,25 @@ func TestMergeWithEmpty(t *testing.T) {
 	for key := range 30 {
 		require.Equal(t, full.Estimate(key), empty.Estimate(key))
 	}
+}
+
+// Keys of strangers do not fill a log, nor look like lines of it.
+func TestErrorsQuoteKeys(t *testing.T) {
+	config := Config[string]{K: 1}
+	s := must(NewSketch(config))
+	config.Hash = func(key string) uint64 { return uint64(len(key)) }
+	other := must(NewSketch(config))
+	other.Add("x\n" + strings.Repeat("y", 1e6))
+	config.Hash = func(key string) uint64 {
+		if key == "" {
+			return 0
+		}
+		return 1
+	}
+	err := must(NewSketch(config)).Merge(other)
+	require.EqualError(t, err, `heavykeeper: cannot merge: Hash differs on key "x\n`+strings.Repeat("y", 62)+`"...`)
+	require.ErrorIs(t, s.Merge(other), ErrMerge)
+	require.Equal(t, `"-5"`, quoted(-5))
 }
 
 func TestMergeRefusesWhatDiffers(t *testing.T) {

@@ -124,7 +124,7 @@ func (p program) run(t *testing.T, r *rand.Rand) {
 			n = r.Uint32N(20)
 		}
 		m.add(key, n)
-		slot, admitted := s.Update(key, n)
+		slot, admitted := s.Update(key, s.Hash(key), n)
 		require.Equal(t, s.Contains(key), slot >= 0)
 		require.False(t, admitted && slot < 0)
 		if slot >= 0 {

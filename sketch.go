@@ -1,6 +1,7 @@
 package heavykeeper
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"math/bits"
@@ -120,15 +121,6 @@ func (s *Sketch[K]) Add(key K) {
 // enter only by single weights of that size, so give larger units or let the
 // counts fade.
 func (s *Sketch[K]) AddN(key K, n uint32) { s.update(key, s.keys.hash(key), n) }
-
-// Update does what AddN does and returns the slot of key, which is constant
-// while the key is tracked and less than Slots, or -1 if key is not tracked
-// afterwards. admitted tells whether this update made it so; the key that had
-// the slot before is not tracked any more. Packages that keep more about a
-// tracked key than its count keep it by slot.
-func (s *Sketch[K]) Update(key K, n uint32) (slot int, admitted bool) {
-	return s.update(key, s.keys.hash(key), n)
-}
 
 func (s *Sketch[K]) update(key K, h uint64, n uint32) (slot int, admitted bool) {
 	t := &s.tracked
@@ -594,6 +586,20 @@ func (c census) stats(alpha float64) Stats {
 	c.Weight = c.weight.estimate(alpha).Count
 	c.TrackedWeight = c.trackedWeight.estimate(alpha).Count
 	return c.Stats
+}
+
+// appendKeys appends the tracked keys to dst.
+func (s *Sketch[K]) appendKeys(dst []K) []K {
+	for i := range s.tracked.entries {
+		dst = append(dst, s.tracked.entries[i].key)
+	}
+	return dst
+}
+
+// String returns the size of s: not its keys, which Top and All return, nor its
+// Seed, which may be secret.
+func (s *Sketch[K]) String() string {
+	return fmt.Sprintf("heavykeeper.Sketch(K = %d, Rows = %d, Width = %d)", s.config.K, s.config.Rows, s.config.Width)
 }
 
 func (s *Sketch[K]) bytes() int {

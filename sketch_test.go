@@ -225,7 +225,7 @@ func TestZeroWeightIsNothing(t *testing.T) {
 		before, stats := slices.Clone(s.rows.cells), s.Stats()
 		for key := range 5 {
 			tracked := s.Contains(key)
-			slot, admitted := s.Update(key, 0)
+			slot, admitted := s.Update(key, s.Hash(key), 0)
 			require.Equal(t, tracked, slot >= 0)
 			require.False(t, admitted)
 		}
@@ -253,7 +253,7 @@ func TestSlots(t *testing.T) {
 					before = slot
 				}
 			}
-			slot, admitted := s.Update(key, 1+r.Uint32N(3))
+			slot, admitted := s.Update(key, s.Hash(key), 1+r.Uint32N(3))
 			if before >= 0 {
 				require.Equal(t, before, slot, "key %d moved", key)
 				require.False(t, admitted)

@@ -5,7 +5,7 @@ import "math"
 // The methods of this file are for packages that keep more about a tracked key
 // than its count, by slot, as package window does.
 
-// Hash returns the hash that UpdateHash and the like take. It is the same for
+// Hash returns the hash that Update and the like take. It is the same for
 // all sketches of equal Seed and Hash, and does not change: unlike the other
 // methods it may be called at any time by many goroutines.
 func (s *Sketch[K]) Hash(key K) uint64 { return s.keys.hash(key) }
@@ -14,9 +14,12 @@ func (s *Sketch[K]) Hash(key K) uint64 { return s.keys.hash(key) }
 // Hash, it is safe for concurrent use.
 func (s *Sketch[K]) Valid(key K) bool { return s.keys.valid(key) }
 
-// UpdateHash does what Update does, given the key's Hash, which a caller can
-// compute before it takes a lock.
-func (s *Sketch[K]) UpdateHash(key K, hash uint64, n uint32) (slot int, admitted bool) {
+// Update does what AddN does, given the key's Hash, which a caller can compute
+// before it takes a lock. It returns the slot of key, which is constant while
+// the key is tracked and less than Slots, or -1 if key is not tracked
+// afterwards. admitted tells whether this update made it so; the key that had
+// the slot before is not tracked any more.
+func (s *Sketch[K]) Update(key K, hash uint64, n uint32) (slot int, admitted bool) {
 	return s.update(key, hash, n)
 }
 
@@ -72,12 +75,14 @@ func (s *Sketch[K]) FadeFactor() float64 {
 }
 
 // Rank sorts items in the order of Top, by descending count and then ascending
-// key, and returns the first n of them, or all if n is negative. Like Hash, it
-// is safe for concurrent use.
+// key, and returns the first n of them, all if n <= 0. Like Hash, it is safe for
+// concurrent use.
 func (s *Sketch[K]) Rank(items []Item[K], n int) []Item[K] {
 	c := Config[K]{K: len(items)}
-	if n == 0 {
-		return items[:0]
-	}
 	return c.rank(&s.keys, items, 0, n)
 }
+
+// Stream chooses, by number, which of the random courses of its Seed the decay
+// of s takes from the next Reset on; NewSketch gives number 0. Sketches that
+// count parts of one stream should each take another.
+func (s *Sketch[K]) Stream(number uint64) { s.start = newGenerator(s.config.Seed + number) }

@@ -1,6 +1,7 @@
 package heavykeeper
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestSlotsKnowTheirKeys(t *testing.T) {
 	names := make([]string, s.Slots()) // as a user would keep them by slot
 	for i := range 5000 {
 		key := string(rune('a' + i*i%13))
-		slot, admitted := s.UpdateHash(key, s.Hash(key), 1)
+		slot, admitted := s.Update(key, s.Hash(key), 1)
 		if admitted {
 			names[slot] = key
 		}
@@ -90,6 +91,30 @@ func TestBoundsFadeByTheFactor(t *testing.T) {
 	}
 }
 
+// Each stripe of a HeavyKeeper takes the course that Stream gives its number.
+func TestStreams(t *testing.T) {
+	h, s := must(New(Config[int]{K: 1, Stripes: 3, Seed: 7})), must(NewSketch(Config[int]{K: 1, Seed: 7}))
+	seen := map[generator]bool{}
+	for i, part := range h.stripes.Locked() {
+		before := s.random
+		s.Stream(uint64(i))
+		require.Equal(t, before, s.random, "until the next Reset")
+		s.Reset()
+		require.Equal(t, part.random, s.random)
+		seen[s.random] = true
+	}
+	require.Len(t, seen, 3)
+}
+
+func TestStrings(t *testing.T) {
+	config := Config[string]{K: 5, Stripes: 3, Seed: 77777}
+	for _, object := range []any{must(New(config)), must(NewSketch(config)), new(HeavyKeeper[int]), new(Sketch[int])} {
+		require.NotContains(t, fmt.Sprintf("%v %+v %s", object, object, object), "77777")
+	}
+	require.Equal(t, "heavykeeper.HeavyKeeper(K = 5, Stripes = 3)", fmt.Sprint(must(New(config))))
+	require.Equal(t, "heavykeeper.Sketch(K = 5, Rows = 4, Width = 256)", fmt.Sprint(must(NewSketch(config))))
+}
+
 func TestFadeFactorOfStripes(t *testing.T) {
 	for _, alpha := range []float64{0, 0.01, 0.3, 0.99} {
 		config := Config[int]{K: 2, Alpha: alpha, Stripes: 4}
@@ -131,8 +156,8 @@ func TestRank(t *testing.T) {
 	items := []Item[string]{item("c", 1), item("b", 2), item("a", 1), item("d", 2)}
 	want := []Item[string]{item("b", 2), item("d", 2), item("a", 1), item("c", 1)}
 	require.Equal(t, want, s.Rank(items, -1))
+	require.Equal(t, want, s.Rank(items, 0))
 	require.Equal(t, want, s.Rank(items, 9))
-	require.Empty(t, s.Rank(items, 0))
 	require.Equal(t, want[:3], s.Rank(items, 3))
 	require.Empty(t, s.Rank(nil, 5))
 }

@@ -88,7 +88,7 @@ func (c *counter[K]) clearRing() {
 
 // add counts n occurrences of key in the slot at a ring position.
 func (c *counter[K]) add(at int, key K, hash uint64, n uint32) {
-	slot, admitted := c.sketch.UpdateHash(key, hash, n)
+	slot, admitted := c.sketch.Update(key, hash, n)
 	if slot < 0 {
 		if !c.sketch.Valid(key) {
 			return
@@ -118,15 +118,6 @@ func (c *counter[K]) admit(slot int, key K, hash uint64, n uint32) {
 		lower: roundDown(max(lower-float64(n), 0)),
 		upper: roundUp(max(upper-float64(n), 0)),
 		at:    uint32(c.wheel.at),
-	}
-}
-
-// disown is called when Config.Hash panics in an update of key. Only the
-// eviction of another key asks for a hash, so if key is tracked now, it has
-// just been given a slot, whose counts are not its own.
-func (c *counter[K]) disown(key K, hash uint64) {
-	if slot := c.sketch.Slot(key, hash); slot >= 0 {
-		c.admit(slot, key, hash, 0)
 	}
 }
 

@@ -41,6 +41,7 @@ func (h *HeavyKeeper[K]) UnmarshalBinary(data []byte) error {
 		if err := d.counter(&restored[i]); err != nil {
 			return err
 		}
+		restored[i].sketch.Stream(uint64(i))
 	}
 	if len(d.data) > 0 {
 		return fmt.Errorf("%w: %d bytes too many", heavykeeper.ErrFormat, len(d.data))

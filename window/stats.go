@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/heavykeeper-go/heavykeeper/internal/stripe"
@@ -73,6 +74,13 @@ func (h *HeavyKeeper[K]) Stats() Stats {
 	}
 	sum.Tracked = len(distinct)
 	return sum
+}
+
+// String returns the size of h: not its keys, which Top and All return, nor its
+// Seed, which may be secret.
+func (h *HeavyKeeper[K]) String() string {
+	return fmt.Sprintf("window.HeavyKeeper(K = %d, Slots = %d x %v, Stripes = %d)",
+		h.config.K, h.config.Slots, h.config.Slot, h.config.Stripes)
 }
 
 // appendKeys appends the keys that the sketch tracks to dst.

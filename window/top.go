@@ -20,9 +20,10 @@ func (h *HeavyKeeper[K]) Top(n int) []heavykeeper.Item[K] { return h.TopAt(h.now
 // Ranked are the candidates of all stripes, each with its whole count: a key
 // need not be among the first of any slot or stripe. Where stripes have other
 // candidates, on flat streams, 2 x Candidates are looked up in all stripes:
-// those that have counted most so far. O(Stripes x Candidates x Slots). No
-// stripe is locked for longer than adding up its counts takes, or looking up
-// 64 keys.
+// those that have counted most so far. O(Stripes x Candidates x (Slots + Rows)),
+// and O(S log S) for sorting the S candidates, at most Stripes x Candidates;
+// memory for S of them meanwhile. No stripe is locked for longer than adding up
+// its counts takes, or looking up 64 keys.
 func (h *HeavyKeeper[K]) TopAt(t time.Time, n int) []heavykeeper.Item[K] {
 	return h.AppendTopAt(nil, t, n)
 }

@@ -79,11 +79,15 @@ func New[K comparable](config Config[K]) (*HeavyKeeper[K], error) {
 		return nil, err
 	}
 	h := &HeavyKeeper[K]{config: config, grid: newGrid(time.Now(), config.Slot), keys: keys}
+	number := uint64(0)
 	h.stripes = stripe.New(config.Stripes, func(c *counter[K]) {
 		var sketch *heavykeeper.Sketch[K]
 		if sketch, err = config.newSketch(); err == nil {
+			sketch.Stream(number)
+			sketch.Reset()
 			c.init(sketch, config.Slots, config.alpha())
 		}
+		number++
 	})
 	if err != nil {
 		return nil, err
@@ -138,15 +142,8 @@ func (h *HeavyKeeper[K]) update(t time.Time, since time.Duration, key K, hash ui
 		return
 	}
 	p := h.stripes.Lock()
-	counted := false
-	defer func() {
-		if !counted {
-			p.Value.disown(key, hash)
-		}
-		h.stripes.Unlock(p)
-	}()
+	defer h.stripes.Unlock(p)
 	h.count(&p.Value, t, since, key, hash, n)
-	counted = true
 }
 
 // count counts n occurrences of key at time t in stripe c, which must be
@@ -188,13 +185,8 @@ func (h *HeavyKeeper[K]) AddBatchAt(t time.Time, batch []K) {
 
 func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, hashes []uint64) {
 	p := h.stripes.Lock()
-	c, counted := &p.Value, 0
-	defer func() {
-		if counted < len(chunk) {
-			c.disown(chunk[counted], hashes[counted])
-		}
-		h.stripes.Unlock(p)
-	}()
+	defer h.stripes.Unlock(p)
+	c := &p.Value
 	at, ok := c.wheel.at, since >= c.from && since < c.to
 	if !ok {
 		valid := uint32(0)
@@ -211,7 +203,6 @@ func (h *HeavyKeeper[K]) addChunk(t time.Time, since time.Duration, chunk []K, h
 		if ok || !c.sketch.Valid(key) {
 			c.add(at, key, hashes[i], 1)
 		}
-		counted++
 	}
 }
 
