@@ -215,6 +215,32 @@ func TestAttackSlows(t *testing.T) {
 	}
 }
 
+// An encoding of keys that share a place in the index, which would take a time
+// that is quadratic in its length, is refused as soon as that shows.
+func TestAttackSlowsDecoding(t *testing.T) {
+	for _, test := range []struct {
+		keys int
+		ok   bool
+	}{{1000, true}, {2000, false}} {
+		s := must(NewSketch(Config[string]{K: test.keys, Rows: 1, Width: 1}))
+		for i := range uint64(test.keys) {
+			s.Add(collide(0x0123456789abcdef, i))
+		}
+		err := new(Sketch[string]).UnmarshalBinary(must(s.MarshalBinary()))
+		if test.ok {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrFormat)
+		require.ErrorContains(t, err, "tracked keys whose hashes are alike")
+	}
+	many := must(NewSketch(Config[int]{K: 1 << 17, Rows: 1, Width: 1}))
+	for key := range 1 << 17 {
+		many.Add(key)
+	}
+	require.NoError(t, new(Sketch[int]).UnmarshalBinary(must(many.MarshalBinary())))
+}
+
 // TestFlood prints what keys that come only once, a share of all events, do to
 // the answers, and requires that they take no memory.
 func TestFlood(t *testing.T) {

@@ -299,6 +299,11 @@ func TestRemovalRateInSketch(t *testing.T) {
 }
 
 func TestGenerator(t *testing.T) {
+	// Of xorshift64* from the state 1, as other implementations have it.
+	one := generator(1)
+	for i, want := range []uint64{5180492295206395165, 12380297144915551517, 13389498078930870103} {
+		require.Equal(t, want, one.next(), "number %d", i)
+	}
 	seen := map[uint64]uint64{}
 	for _, seed := range []uint64{0, 1, 2, 3, 1 << 32, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
 		g := newGenerator(seed)
@@ -498,5 +503,65 @@ func TestArithmetic(t *testing.T) {
 			}
 			require.Equal(t, want, up)
 		}
+	}
+}
+
+// What a weight takes off a count is what decay.contest says of it, in quanta.
+func TestContestInQuanta(t *testing.T) {
+	s := must(NewSketch(Config[int]{K: 1, Rows: 1, Width: 1}))
+	for _, quantum := range []uint64{1, 10} {
+		for _, count := range []uint32{1, 9, 10, 11, 20, 21, 150, 500} {
+			for range 200 {
+				s.quantum = quantum
+				c := cell{count: count}
+				n := uint32(20 * quantum) // whole quanta
+				before := (uint64(count) + quantum - 1) / quantum
+				random := s.random
+				after, left := s.decay.contest(before, n/uint32(quantum), &random)
+				remain := s.contest(&c, n)
+				require.Equal(t, random, s.random)
+				want := uint32(min(after*quantum, uint64(count)))
+				if after < before {
+					want = count - uint32(min((before-after)*quantum, uint64(count)))
+				}
+				require.Equal(t, cell{count: want, err: count - want}, c, "quantum %d, count %d", quantum, count)
+				require.Equal(t, left*uint32(quantum), remain)
+			}
+		}
+	}
+}
+
+// A part of a quantum counts as a whole one with a probability that makes up
+// for it.
+func TestContestWithPartOfAQuantum(t *testing.T) {
+	s := must(NewSketch(Config[int]{K: 1, Rows: 1, Width: 1}))
+	s.quantum = 10
+	for _, n := range []uint32{1, 3, 9} {
+		const trials = 20000
+		removed := 0
+		for range trials {
+			c := cell{count: 30}
+			if s.contest(&c, n); c.count < 30 {
+				removed++
+			}
+		}
+		p := float64(n) / 10 * math.Pow(defaultBase, -3)
+		requireBinomial(t, p, removed, trials, fmt.Sprintf("weight %d", n))
+	}
+}
+
+// The first weight above 1 has no mean to be measured by: each of its
+// occurrences has its own chance, so that a thousand take a count of five.
+func TestFirstWeightContests(t *testing.T) {
+	for seed := range uint64(200) {
+		s := must(NewSketch(Config[int]{K: 1, Rows: 1, Width: 1, Seed: seed}))
+		s.AddN(1, 1e6)
+		s.AddN(2, 1e6)
+		s.AddN(3, 1) // owns the cell
+		for range 4 {
+			s.Add(3)
+		}
+		s.AddN(4, 1000)
+		require.GreaterOrEqual(t, s.Estimate(4).Lower, uint64(900), "seed %d", seed)
 	}
 }

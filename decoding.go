@@ -14,7 +14,8 @@ import (
 // [NewSketch] must have been made with the same, and any Hash that gives equal
 // hashes. On error, [ErrFormat], [ErrMismatch] or [ErrKeyType], s is as it was.
 // Nothing of data is retained. It allocates little more than data is long,
-// whatever data says of sizes.
+// whatever data says of sizes, and takes time in proportion: thousands of keys
+// that share their hashes are refused.
 func (s *Sketch[K]) UnmarshalBinary(data []byte) error {
 	var own *Config[K]
 	if s.config.K > 0 {
@@ -232,6 +233,13 @@ func (d *decoder[K]) stripe() (*Sketch[K], error) {
 	return s, nil
 }
 
+// Tracked keys may be this far from their homes in the index, in sum. The mean
+// of what hashes well is below one; a thousand keys of one hash are let pass.
+const (
+	freeDistance   = 1 << 20
+	distancePerKey = 64
+)
+
 // entries reads n tracked keys.
 func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 	if int64(n) > int64(slots(d.config.K)) {
@@ -241,7 +249,7 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 		return err
 	}
 	s.tracked = newTracked[K](slots(d.config.K), max(int(n), 1))
-	sum := uint64(0)
+	sum, distance := uint64(0), 0
 	for range n {
 		if err := d.need("tracked keys", 1, entryBytes); err != nil {
 			return err
@@ -267,7 +275,11 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 		}
 		sum = addSaturated(sum, e.count)
 		s.tracked.entries = append(s.tracked.entries, e)
-		s.tracked.link(len(s.tracked.entries)-1, h)
+		// Keys chosen to share a place in the index would take minutes.
+		distance += s.tracked.link(len(s.tracked.entries)-1, h)
+		if distance > freeDistance+distancePerKey*len(s.tracked.entries) {
+			return fmt.Errorf("%w: %d tracked keys whose hashes are alike", ErrFormat, len(s.tracked.entries))
+		}
 	}
 	// Otherwise keys that share a fingerprint may have been credited with more.
 	if d.config.Alpha == 0 && !s.inexact && sum != s.total {

@@ -324,3 +324,56 @@ func TestTopIsAPrefix(t *testing.T) {
 		}
 	}
 }
+
+// Each key is listed once, with what all stripes have counted, whatever they
+// have in common and however many there are.
+func TestCandidatesAreUnique(t *testing.T) {
+	const stripes, own = 70, 20
+	h := must(New(Config[int]{K: 2000, Width: 1, Stripes: stripes}))
+	for i, s := range h.stripes.Locked() {
+		for key := range own {
+			s.AddN(1000*i+key+1, uint32(key+1))
+		}
+		s.AddN(-1, 1)
+		s.AddN(-i%2-2, 1)
+	}
+	items := h.Top(0)
+	require.Len(t, items, stripes*own+3)
+	require.Equal(t, Item[int]{-1, Estimate{stripes, stripes, stripes}}, items[0])
+	require.Equal(t, Item[int]{-3, Estimate{stripes / 2, stripes / 2, stripes / 2}}, items[1])
+	seen := map[int]bool{}
+	for _, item := range items {
+		require.False(t, seen[item.Key], "%d twice", item.Key)
+		seen[item.Key] = true
+	}
+	require.Equal(t, len(items), h.Stats().Tracked)
+}
+
+// Of ties at the limit those stay that came first.
+func TestSurveyLimit(t *testing.T) {
+	h := must(New(Config[int]{K: 1}))
+	for _, test := range []struct {
+		counts []uint64
+		n      int
+		want   []int
+	}{
+		{[]uint64{5, 9, 5, 3, 5}, 3, []int{0, 1, 2}},
+		{[]uint64{1, 2, 3, 4}, 2, []int{2, 3}},
+		{[]uint64{7, 7, 7}, 1, []int{0}},
+		{[]uint64{7, 7, 8}, 2, []int{0, 2}},
+		{[]uint64{7, 1}, 2, []int{0, 1}},
+		{[]uint64{7}, 2, []int{0}},
+	} {
+		v := newSurvey(h)
+		for key, count := range test.counts {
+			v.list = append(v.list, candidate[int]{key: key, sum: interval{lower: count}})
+			v.asked = append(v.asked, uint64(key+100))
+		}
+		v.limit(test.n)
+		require.Len(t, v.list, len(test.want), "%+v", test)
+		for at, key := range test.want {
+			require.Equal(t, key, v.list[at].key, "%+v", test)
+			require.Equal(t, uint64(key+100), v.asked[at], "%+v", test)
+		}
+	}
+}

@@ -236,3 +236,38 @@ func TestMergeOfNothing(t *testing.T) {
 	require.ErrorIs(t, keeper.Merge(new(HeavyKeeper[int])), ErrMerge)
 	require.ErrorIs(t, new(HeavyKeeper[int]).Merge(keeper), ErrMerge)
 }
+
+// What came since the last fade counts in its own unit, and what is not exact
+// on one side is not so in the sum.
+func TestMergeOfOtherUnits(t *testing.T) {
+	config := Config[int]{K: 10, Alpha: 0.05}
+	a, b := must(NewSketch(config)), must(NewSketch(config))
+	for range 20 {
+		a.Fade()
+	}
+	a.AddN(1, 1000)
+	b.AddN(2, 500)
+	for name, merged := range map[string]*Sketch[int]{"a.Merge(b)": a.clone(), "b.Merge(a)": b.clone()} {
+		other := b
+		if name == "b.Merge(a)" {
+			other = a
+		}
+		require.NoError(t, merged.Merge(other))
+		require.InDelta(t, 1500, merged.Stats().Weight, 2, name)
+		require.Equal(t, uint64(1500), merged.Stats().Total, name)
+		merged.Fade()
+		require.InDelta(t, 1500*0.95, merged.Stats().Weight, 8, name)
+	}
+	lossy, exact := must(NewSketch(config)), must(NewSketch(config))
+	for i := range 200 {
+		lossy.AddN(i%3, 7)
+		lossy.Fade()
+	}
+	require.False(t, lossy.Stats().Exact)
+	exact.Add(1)
+	require.True(t, exact.Stats().Exact)
+	for _, pair := range [][2]*Sketch[int]{{lossy.clone(), exact}, {exact.clone(), lossy}} {
+		require.NoError(t, pair[0].Merge(pair[1]))
+		require.False(t, pair[0].Stats().Exact)
+	}
+}

@@ -137,19 +137,22 @@ func (t *tracked[K]) find(key K, h uint64) int {
 	}
 }
 
-// link enters slot into the index under hash h.
-func (t *tracked[K]) link(slot int, h uint64) {
-	t.linkWord(uint32(h)&^t.slotMask | uint32(slot+1))
+// link enters slot into the index under hash h and returns how far from its
+// home.
+func (t *tracked[K]) link(slot int, h uint64) (distance int) {
+	return t.linkWord(uint32(h)&^t.slotMask | uint32(slot+1))
 }
 
 // linkWord enters a word of the index at the home of its entry or after.
-func (t *tracked[K]) linkWord(word uint32) {
+func (t *tracked[K]) linkWord(word uint32) (distance int) {
 	mask := uint32(len(t.index) - 1)
-	i := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
+	home := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
+	i := home
 	for t.index[i&mask] != 0 {
 		i++
 	}
 	t.index[i&mask] = word
+	return int(i - home)
 }
 
 // unlink removes slot from the index and moves later words of its run back

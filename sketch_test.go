@@ -660,3 +660,37 @@ func TestHashPanics(t *testing.T) {
 	require.Equal(t, Estimate{10, 10, 10}, s.Estimate(1))
 	checkShape(t, s)
 }
+
+// A hook that panics leaves the update counted and no stripe locked; the other
+// hook is not called, and the rest of a batch not counted.
+func TestHookPanics(t *testing.T) {
+	evicted := 0
+	h := must(New(Config[int]{K: 1, Width: 4, Stripes: 1,
+		OnAdmit: func(key int) {
+			if key == 13 {
+				panic("in OnAdmit")
+			}
+		},
+		OnEvict: func(int) { evicted++ },
+	}))
+	h.AddN(1, 5)
+	h.AddN(2, 5)
+	require.PanicsWithValue(t, "in OnAdmit", func() { h.AddN(13, 9) })
+	require.Equal(t, 1, evicted)
+	require.Equal(t, Estimate{9, 9, 9}, h.Estimate(13))
+	h.AddN(1, 100)
+	h.AddN(2, 100)
+	require.PanicsWithValue(t, "in OnAdmit", func() {
+		batch := make([]int, 400)
+		for i := range batch {
+			batch[i] = 13
+		}
+		h.AddBatch(batch)
+	})
+	require.Less(t, h.Stats().Total, uint64(5+5+9+200+400))
+	require.NotZero(t, h.Estimate(13).Lower)
+	h.Add(1) // is not locked
+	for _, s := range h.stripes.Locked() {
+		checkShape(t, s)
+	}
+}

@@ -403,3 +403,50 @@ func TestLayout(t *testing.T) {
 	require.Equal(t, []uint64{4, 5}, restored.SeriesAt(at, "b"))
 	require.Equal(t, time.Second, restored.SpanAt(at))
 }
+
+// A window that has lost all its keys to a gap, or to Reset, is encoded as one
+// that can be decoded.
+func TestRoundTripOfEmptied(t *testing.T) {
+	h, at := crowd(t)
+	h.AddAt(at, 500, 1000)
+	h.AddAt(at.Add(time.Hour), 1, 1)
+	for range 2 {
+		data, err := h.MarshalBinary()
+		require.NoError(t, err)
+		var restored HeavyKeeper[int]
+		require.NoError(t, restored.UnmarshalBinary(data))
+		require.Equal(t, h.TopAt(at, 0), restored.TopAt(at, 0))
+		h.Reset()
+	}
+}
+
+// Stripes have random courses of their own, and the same again once they have
+// been decoded and reset.
+func TestStreamsOfStripes(t *testing.T) {
+	config := Config[int]{K: 2, Stripes: 3, Seed: 5}
+	h := must(t, config)
+	data, err := h.MarshalBinary()
+	require.NoError(t, err)
+	var fresh HeavyKeeper[int]
+	used := must(t, config)
+	for _, restored := range []*HeavyKeeper[int]{&fresh, used} {
+		require.NoError(t, restored.UnmarshalBinary(data))
+		restored.Reset()
+		again, err := restored.MarshalBinary()
+		require.NoError(t, err)
+		require.Equal(t, data, again)
+	}
+	seen := map[string]bool{}
+	for _, c := range h.stripes.Locked() {
+		sketch, err := c.sketch.MarshalBinary()
+		require.NoError(t, err)
+		seen[string(sketch)] = true
+	}
+	require.Len(t, seen, 3)
+}
+
+func TestString(t *testing.T) {
+	h := must(t, Config[int]{K: 7, Stripes: 2, Seed: 77777})
+	require.Equal(t, "window.HeavyKeeper(K = 7, Slots = 10 x 3s, Stripes = 2)", h.String())
+	require.NotContains(t, fmt.Sprintf("%v %+v", h, new(HeavyKeeper[string])), "77777")
+}

@@ -72,9 +72,13 @@ func exactly(t time.Time, slot time.Duration) (number int64, offset time.Duratio
 func TestGridAgainstBigIntegers(t *testing.T) {
 	for _, slot := range []time.Duration{1, 3, 999, time.Millisecond, 3 * time.Second, time.Hour, maxSpan} {
 		g := newGrid(time.Unix(1e9, 12345), slot)
-		for shift := range 63 {
-			for _, seconds := range []int64{1<<shift - 1, 1 << shift, -1 << shift, -1<<shift - 1} {
-				for _, nanoseconds := range []int64{0, 1, 999999999} {
+		for shift := range 64 {
+			seconds := []int64{18446744073, -18446744074} // some ns before 2^64 ns from 1970
+			if shift < 63 {
+				seconds = []int64{1<<shift - 1, 1 << shift, -1 << shift, -1<<shift - 1}
+			}
+			for _, seconds := range seconds {
+				for _, nanoseconds := range []int64{0, 1, 290448384, 709551615, 709551616, 999999999} {
 					at := time.Unix(seconds, nanoseconds)
 					wantNumber, wantOffset := exactly(at, slot)
 					number, offset := g.locate(at, g.since(at))

@@ -480,6 +480,12 @@ func TestSpanAndRate(t *testing.T) {
 	require.Zero(t, Rate(10, -1))
 }
 
+func TestRateOfTheShortestSpan(t *testing.T) {
+	require.Equal(t, 3e9, Rate(3, 1))
+	require.Zero(t, Rate(3, 0))
+	require.Zero(t, Rate(3, -1))
+}
+
 func TestSpanOfEndlessTimes(t *testing.T) {
 	for _, slot := range []time.Duration{1, time.Second, maxSpan / 10} {
 		h := must(t, Config[int]{K: 1, Slots: 10, Slot: slot, Stripes: 2})
@@ -623,5 +629,125 @@ func TestBytes(t *testing.T) {
 		h := must(t, config)
 		runtime.ReadMemStats(&after)
 		require.InEpsilon(t, after.TotalAlloc-before.TotalAlloc, h.Stats().Bytes, 0.05, "%+v", config)
+	}
+}
+
+func TestTopIsAPrefix(t *testing.T) {
+	h := must(t, Config[int]{K: 5, Stripes: 3})
+	at := time.Unix(1e9, 0)
+	for i := range 300 {
+		addTo(h, i%3, at, i%7, uint32(1+i%7))
+	}
+	all := h.TopAt(at, 5)
+	require.Len(t, all, 5)
+	for n := 1; n <= 5; n++ {
+		require.Equal(t, all[:n], h.TopAt(at, n))
+	}
+	for _, n := range []int{math.MinInt, -1, 0, 6, math.MaxInt} {
+		require.Equal(t, all, h.TopAt(at, n))
+	}
+}
+
+// The candidates that have counted most stay; of ties at the limit those that
+// came first.
+func TestLimitOfCandidates(t *testing.T) {
+	h := must(t, Config[int]{K: 1, Candidates: 2, Stripes: 1}) // so 4
+	for _, test := range []struct {
+		counts []uint64
+		want   []int
+	}{
+		{[]uint64{1, 2, 3}, []int{0, 1, 2}},
+		{[]uint64{1, 2, 3, 4}, []int{0, 1, 2, 3}},
+		{[]uint64{9, 1, 8, 2, 7, 6}, []int{0, 2, 4, 5}},
+		{[]uint64{5, 5, 9, 5, 5, 9, 5}, []int{0, 1, 2, 5}},
+		{[]uint64{5, 5, 5, 5, 5}, []int{0, 1, 2, 3}},
+	} {
+		var items []heavykeeper.Item[int]
+		var asked []bool
+		for key, count := range test.counts {
+			items = append(items, heavykeeper.Item[int]{Key: key, Estimate: heavykeeper.Estimate{Count: count}})
+			asked = append(asked, key%2 == 0)
+		}
+		kept := h.limit(items, asked)
+		require.Equal(t, len(test.want), kept, "%+v", test)
+		for at, key := range test.want {
+			require.Equal(t, key, items[at].Key, "%+v", test)
+			require.Equal(t, key%2 == 0, asked[at], "%+v", test)
+		}
+	}
+}
+
+// After Reset nothing is left to take an update past the beginning of time.
+func TestResetForgetsTheSlot(t *testing.T) {
+	h := must(t, Config[string]{K: 2, Stripes: 1})
+	at := time.Now()
+	for range 3 {
+		for range 2 {
+			h.AddAt(at, "a", 7)
+		}
+		require.Equal(t, heavykeeper.Estimate{Count: 14, Lower: 14, Upper: 14}, h.EstimateAt(at, "a"))
+		h.Reset()
+		require.Zero(t, h.EstimateAt(at, "a"))
+	}
+}
+
+// The sketch fades with each slot, by as much as Upper counts on.
+func TestTurnsFadeTheSketch(t *testing.T) {
+	h := must(t, Config[int]{K: 2, Slots: 5, Slot: time.Second, Stripes: 1})
+	at := time.Unix(100, 0)
+	h.AddAt(at, 1, 1e6)
+	want := 1e6
+	for _, passed := range []int{1, 1, 3, 2} {
+		at = at.Add(time.Duration(passed) * time.Second)
+		h.AddAt(at, 2, 1)
+		want *= math.Exp(-2.0 / 5 * float64(passed))
+		h.stripes.With(0, func(c *counter[int]) bool {
+			lower, upper := c.sketch.Bounds(1, c.sketch.Hash(1))
+			require.InEpsilon(t, want, lower, 0.01)
+			require.InEpsilon(t, want, upper, 0.01)
+			return true
+		})
+	}
+}
+
+// What was known of a key before its admission leaves with the slot of that,
+// whichever position of the ring this has, and however far a read looks ahead.
+func TestPastLeavesReads(t *testing.T) {
+	for first := range int64(5) {
+		h, at := crowd(t)
+		at = at.Add(time.Duration(first) * time.Second)
+		for i := range 200 {
+			h.AddAt(at, 1+i%20, 1)
+		}
+		h.AddAt(at, 500, 1000)
+		require.Greater(t, h.EstimateAt(at, 500).Upper, uint64(1000))
+		for turned := range 4 {
+			later := at.Add(time.Duration(turned) * time.Second)
+			h.AddAt(later, 500, 1)
+			for ahead := range 6 {
+				read := later.Add(time.Duration(ahead) * time.Second)
+				counted := sum(h.SeriesAt(read, 500))
+				e := h.EstimateAt(read, 500)
+				require.Equal(t, turned+ahead < 5, e.Upper > counted, "first %d, turned %d, ahead %d: %+v", first, turned, ahead, e)
+				if turned+ahead >= 5 {
+					require.Equal(t, counted, e.Count)
+				}
+			}
+		}
+	}
+}
+
+// Bounds that are kept in half the bits are rounded outwards.
+func TestRoundOutwards(t *testing.T) {
+	for _, x := range []float64{0, 1, 1 << 24, 1<<24 + 1, 1<<24 + 3, 0.1, 1.0 / 3, 1e15 + 1, 1<<62 + 1<<30} {
+		down, up := roundDown(x), roundUp(x)
+		require.LessOrEqual(t, float64(down), x)
+		require.GreaterOrEqual(t, float64(up), x)
+		if float64(float32(x)) == x {
+			require.Equal(t, down, up)
+			require.Equal(t, x, float64(up))
+			continue
+		}
+		require.Equal(t, up, math.Nextafter32(down, float32(math.Inf(1))), "%v", x)
 	}
 }
