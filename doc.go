@@ -113,7 +113,8 @@
 // limit the length of strings before you count them. Nor can he cost time with
 // a keyed hash: an update visits Rows cells and O(1) words of the index.
 // A checksum protects encodings from accidents, not from forgery: a forged one
-// can say anything of counts, though not break the sketch.
+// can say anything of counts, though not break the sketch, nor make decoding
+// slow (TestAttackSlowsDecoding).
 //
 // What remains is to send many keys. A flood of keys that come once each
 // widens the bounds of the others by its share in cells, e/Width of it, and
