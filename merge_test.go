@@ -271,3 +271,28 @@ func TestMergeOfOtherUnits(t *testing.T) {
 		require.False(t, pair[0].Stats().Exact)
 	}
 }
+
+// Merge adds what Stats and the mean weight go by, and calls a hook that is
+// alone.
+func TestMergeCounts(t *testing.T) {
+	var admitted, evicted []int
+	config := Config[int]{K: 1, OnAdmit: func(key int) { admitted = append(admitted, key) }}
+	a := must(NewSketch(config))
+	config.OnAdmit, config.OnEvict = nil, func(key int) { evicted = append(evicted, key) }
+	c := must(NewSketch(config))
+	config.OnEvict = nil
+	b := must(NewSketch(config))
+	for key := range 5 {
+		b.AddN(key, uint32(9-key))
+	}
+	c.AddN(10, 1)
+	c.AddN(11, 1)
+	before := *b
+	require.NoError(t, a.Merge(b))
+	require.Equal(t, []int{0, 1}, admitted)
+	require.Equal(t, before.excess, a.excess)
+	require.Positive(t, a.excess)
+	require.NoError(t, c.Merge(b))
+	require.ElementsMatch(t, []int{10, 11}, evicted)
+	require.Equal(t, before.evictions+2, c.Stats().Evictions)
+}

@@ -403,3 +403,23 @@ func requireInvariant(t require.TestingT, r *rows, weight map[uint64]uint64) {
 		}
 	}
 }
+
+// A saturated error stays so through whatever is taken from its cell, and look
+// does not count it, as it cannot grow.
+func TestSaturatedErrorIsKept(t *testing.T) {
+	r := newRows(1, 1, 0)
+	c := &r.cells[0]
+	*c = cell{fingerprint: 7, count: 100, err: saturated}
+	require.Equal(t, uint64(103), r.look(7, 3).most)
+	require.Equal(t, uint64(0), r.look(8, 3).most)
+	r.lift(7, 100)
+	require.Equal(t, cell{fingerprint: 7, err: saturated}, *c)
+	r.lift(8, 5)
+	require.Equal(t, cell{fingerprint: 7, err: saturated}, *c)
+	*c = cell{fingerprint: 7, count: 100, err: 50}
+	require.Equal(t, uint64(53), r.look(8, 3).most)
+	r.lift(7, 120)
+	require.Equal(t, cell{fingerprint: 7, err: 30}, *c)
+	r.lift(8, 5)
+	require.Equal(t, cell{fingerprint: 7, err: 25}, *c)
+}

@@ -694,3 +694,39 @@ func TestHookPanics(t *testing.T) {
 		checkShape(t, s)
 	}
 }
+
+// When a saturated cell recovers, its error is the weight of all keys: what has
+// come since the last fade included.
+func TestRecoveredErrorHoldsTheLatest(t *testing.T) {
+	config := Config[int]{K: 1, Rows: 1, Width: 1, Alpha: 0.5}
+	s, other := must(NewSketch(config)), must(NewSketch(config))
+	s.rows.cells[0].err = saturated
+	s.AddN(5, 1000)
+	merged := s.clone()
+	require.True(t, s.shrink())
+	require.GreaterOrEqual(t, uint64(s.rows.cells[0].err), 1000*s.fading.unit)
+	merged.fading.set(merged.fading.exact * 2) // so that units must be aligned
+	require.NoError(t, merged.Merge(other))
+	require.GreaterOrEqual(t, uint64(merged.rows.cells[0].err), 1000*merged.fading.unit)
+}
+
+// The total does not wrap where what has come since the last fade would.
+func TestSinceDoesNotWrap(t *testing.T) {
+	s := must(NewSketch(Config[int]{K: 1}))
+	for range 2 {
+		s.since += 1<<63 - 1
+		s.AddN(1, 2)
+	}
+	require.Equal(t, uint64(math.MaxUint64), s.Stats().Total)
+}
+
+// A newcomer must be heavier than the lightest tracked key, not as heavy.
+func TestTiesDoNotDisplace(t *testing.T) {
+	s := must(NewSketch(Config[int]{K: 1}))
+	for key := range 50 {
+		s.AddN(key, 9)
+	}
+	require.Zero(t, s.Stats().Evictions)
+	s.AddN(99, 10)
+	require.Equal(t, uint64(1), s.Stats().Evictions)
+}

@@ -751,3 +751,20 @@ func TestRoundOutwards(t *testing.T) {
 		require.Equal(t, up, math.Nextafter32(down, float32(math.Inf(1))), "%v", x)
 	}
 }
+
+// What came before all keys were lost to a gap does not lessen what is certain
+// of those that came after.
+func TestGapMakesTheWindowWhole(t *testing.T) {
+	h, at := crowd(t)
+	for range 3 {
+		at = at.Add(time.Hour)
+		for i := range 200 {
+			h.AddAt(at, 1+i%20, 1)
+		}
+		h.stripes.With(0, func(c *counter[int]) bool {
+			require.Equal(t, c.wheel.number, c.oldest)
+			require.True(t, c.view(c.wheel.number).whole)
+			return true
+		})
+	}
+}
