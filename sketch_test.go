@@ -724,8 +724,10 @@ func TestSinceDoesNotWrap(t *testing.T) {
 func TestTiesDoNotDisplace(t *testing.T) {
 	s := must(NewSketch(Config[int]{K: 1}))
 	for key := range 50 {
-		s.AddN(key, 9)
+		s.AddN(key, 4)
+		s.AddN(key, 5) // which the heap does not know of yet
 	}
+	s.AddN(98, 9)
 	require.Zero(t, s.Stats().Evictions)
 	s.AddN(99, 10)
 	require.Equal(t, uint64(1), s.Stats().Evictions)
