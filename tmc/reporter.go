@@ -106,7 +106,7 @@ func (r *reporter) empty() *batch { return r.spare.Get().(*batch) }
 
 func (r *reporter) observe(key string) bool {
 	r.reads.add(1)
-	if len(key) > batchBytes {
+	if len(key) > wire.MaxKey {
 		r.drop(1)
 		return r.hot(key)
 	}
