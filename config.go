@@ -113,6 +113,7 @@ func (c Config[K]) resolve() (Config[K], error) {
 	if c.Base == 0 {
 		c.Base = defaultBase
 	}
+	c.Alpha += 0 // makes -0, which would be encoded, 0
 	return c, c.validate()
 }
 

@@ -151,6 +151,9 @@ func (d *decoder[K]) header(own *Config[K]) error {
 	if err := c.validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
+	if math.Signbit(c.Alpha) {
+		return fmt.Errorf("%w: Alpha = -0", ErrFormat)
+	}
 	if own != nil {
 		if err := requireEqual(ErrMismatch, c.shape(), own.shape()); err != nil {
 			return err

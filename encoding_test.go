@@ -192,6 +192,7 @@ var malformed = []struct {
 	{"a bit flipped", func(d []byte) []byte { d[len(d)/2] ^= 1; return d }, ErrFormat},
 	{"magic", func(d []byte) []byte { d[0] = 'h'; return seal(d) }, ErrFormat},
 	{"version", func(d []byte) []byte { d[4] = 2; return seal(d) }, ErrFormat},
+	{"Alpha of -0", func(d []byte) []byte { d[39] = 0x80; return seal(d) }, ErrFormat},
 	{"object", func(d []byte) []byte { d[5] = 9; return seal(d) }, ErrMismatch},
 	{"key form", func(d []byte) []byte { d[6] = integerForm; return seal(d) }, ErrMismatch},
 	{"K zero", func(d []byte) []byte { return seal(put32(d, 8, 0)) }, ErrFormat},
@@ -457,4 +458,11 @@ func TestForgedMeanWeight(t *testing.T) {
 		forged.AddN(100+i, 2)
 		require.Positive(t, forged.quantum)
 	}
+}
+
+// An Alpha of -0 is 0, also in what is saved.
+func TestAlphaOfMinusZero(t *testing.T) {
+	s := must(NewSketch(Config[string]{K: 2, Alpha: math.Copysign(0, -1)}))
+	require.Equal(t, must(must(NewSketch(Config[string]{K: 2})).MarshalBinary()), must(s.MarshalBinary()))
+	require.NoError(t, new(Sketch[string]).UnmarshalBinary(must(s.MarshalBinary())))
 }
