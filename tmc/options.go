@@ -47,9 +47,10 @@ type Options struct {
 
 	// ReportEvery is how often counts are sent, 10 ms to 1 min. Default
 	// 250 ms. ReportKeys is how many distinct keys, of 256 KiB together, are
-	// counted until then, at most, before a report is sent early, and ReportQueue how many reports may
-	// wait to be sent; what does not find a place is dropped and counted.
-	// Defaults 8192 and 16. For cluster mode.
+	// counted until then, at most, before a report is sent early, and
+	// ReportQueue how many reports may wait to be sent; what does not find a
+	// place is dropped and counted, and so are reads of keys of more than
+	// wire.MaxKey bytes. Defaults 8192 and 16. For cluster mode.
 	ReportEvery time.Duration
 	ReportKeys  int
 	ReportQueue int
