@@ -156,7 +156,7 @@ func benchmarkAdd[K comparable](b *testing.B, name string, keys []K) {
 }
 
 // BenchmarkMiss is the cost of an update that finds its key not tracked, which
-// rows.add and challenge are shaped by.
+// missOne and challenge are shaped by.
 func BenchmarkMiss(b *testing.B) {
 	for _, skew := range []float64{0, 0.6, 1.2} {
 		b.Run(fmt.Sprintf("zipf=%v", skew), func(b *testing.B) {

@@ -48,7 +48,12 @@ func newDecay(base float64) decay {
 }
 
 // probability returns b^-c.
-func (d *decay) probability(c uint64) float64 { return math.Exp(-float64(c) * d.lnBase) }
+func (d *decay) probability(c uint64) float64 {
+	if c < uint64(len(d.table)) && d.table[c] >= 1<<53 {
+		return float64(d.table[c]) * 0x1p-64 // as exact as the other
+	}
+	return math.Exp(-float64(c) * d.lnBase)
+}
 
 // hit reports whether one occurrence removes one from a count of c, given the
 // uniform number r.

@@ -86,8 +86,11 @@ func (h *keys[K]) hash(key K) uint64 {
 }
 
 // hash64 is hash for keys of 64 bits, small enough to be inlined.
-func (h *keys[K]) hash64(key K) uint64 {
-	return mix(*(*uint64)(unsafe.Pointer(&key)) ^ h.seed)
+func (h *keys[K]) hash64(key K) uint64 { return mixEnd(h.mix64(key)) }
+
+// mix64 is hash64 but for mixEnd.
+func (h *keys[K]) mix64(key K) uint64 {
+	return mixStart(*(*uint64)(unsafe.Pointer(&key)) ^ h.seed)
 }
 
 func (h *keys[K]) hashOther(key K) uint64 {
@@ -127,13 +130,17 @@ func load[T constraints.Unsigned](p unsafe.Pointer) uint64 { return uint64(*(*T)
 
 // mix is a bijection in which every bit of x moves every bit of the result:
 // the finalizer of splitmix64 with the constants of David Stafford's "Mix13".
-func mix(x uint64) uint64 {
+func mix(x uint64) uint64 { return mixEnd(mixStart(x)) }
+
+func mixStart(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
 	x ^= x >> 27
-	x *= 0x94d049bb133111eb
-	return x ^ x>>31
+	return x * 0x94d049bb133111eb
 }
+
+// mixEnd leaves the upper 31 bits as they are.
+func mixEnd(x uint64) uint64 { return x ^ x>>31 }
 
 // valid reports whether a key can be counted: it equals itself, and comparing
 // it does not panic.

@@ -49,7 +49,8 @@ func (e entry[K]) plus(lower, upper uint64) entry[K] {
 // Invariants: len(heap) == len(seen) == len(entries), heap holds each slot
 // once; seen[i] <= entries[heap[i]].count; seen is heap-ordered; the index
 // holds each slot once, reachable from its entry's home without an empty word
-// between.
+// between; further is set in the words at the homes of those that are not there
+// themselves, and in no other.
 type tracked[K comparable] struct {
 	limit   int // of entries
 	room    int // for entries
@@ -58,13 +59,18 @@ type tracked[K comparable] struct {
 	heap    []uint32 // slots, by heap position
 
 	// index has a power-of-two number of words, at least three for each entry
-	// there is room for: a miss then mostly ends at the first. A word is 0 or
-	// the number of a slot plus one, with bits of the key's hash above that.
-	// Probing is linear.
+	// there is room for. A word is 0 or the number of a slot plus one, with bits
+	// of the key's hash above that, and further above those. Probing is linear,
+	// but for nearly all keys, tracked or not, the first word tells.
 	index    []uint32
 	slotMask uint32 // the slot's bits in a word
-	homeBits uint32 // shift that turns an entry's home into an index position
+	tagMask  uint32 // the hash's
+	shift    uint8  // what turns a hash into a position in the index
 }
+
+// further marks words of the index at which some probe does not end. No slot's
+// number needs that bit.
+const further = 1 << 31
 
 // firstRoom is the number of entries that a tracked set has room for at first.
 // It grows with them up to its limit: a large K costs nothing by itself.
@@ -72,6 +78,7 @@ const firstRoom = 256
 
 func newTracked[K comparable](limit, room int) tracked[K] {
 	t := tracked[K]{limit: limit, slotMask: 1<<bits.Len(uint(limit)) - 1}
+	t.tagMask = ^(t.slotMask | further)
 	t.resize(min(room, limit))
 	return t
 }
@@ -86,10 +93,10 @@ func (t *tracked[K]) resize(room int) {
 	t.heap = append(makeAligned[uint32](room)[:0], t.heap...)
 	size := bits.Len(uint(3*room - 1))
 	t.index = makeAligned[uint32](1 << size)
-	t.homeBits = uint32(32 - size)
+	t.shift = uint8(64 - size)
 	for _, word := range words {
 		if word != 0 {
-			t.linkWord(word)
+			t.linkWord(word &^ further)
 		}
 	}
 }
@@ -121,18 +128,25 @@ func (t *tracked[K]) reset() {
 	t.entries, t.seen, t.heap = t.entries[:0], t.seen[:0], t.heap[:0]
 }
 
+// position returns where in the index the probe for hash h begins.
+func (t *tracked[K]) position(h uint64) uint64 { return h >> (t.shift & 63) }
+
+// home returns the position of the key that a word of the index stands for.
+func (t *tracked[K]) home(word uint32) uint64 {
+	return t.position(uint64(t.entries[word&t.slotMask-1].home) << 32)
+}
+
 // find returns the slot of key, whose hash is h, or -1.
 func (t *tracked[K]) find(key K, h uint64) int {
-	mask := uint32(len(t.index) - 1)
-	for i := uint32(h>>32) >> (t.homeBits & 31); ; i++ {
+	mask, home := uint64(len(t.index)-1), t.position(h)
+	for i := home; ; i++ {
 		word := t.index[i&mask]
-		if word == 0 {
-			return -1
+		slot := word&t.slotMask - 1 // of an empty word, beyond any
+		if (word^uint32(h))&t.tagMask == 0 && uint(slot) < uint(len(t.entries)) && t.entries[slot].key == key {
+			return int(slot)
 		}
-		if (word^uint32(h))&^t.slotMask == 0 {
-			if slot := int(word&t.slotMask) - 1; t.entries[slot].key == key {
-				return slot
-			}
+		if word == 0 || word < further && i == home {
+			return -1
 		}
 	}
 }
@@ -140,41 +154,52 @@ func (t *tracked[K]) find(key K, h uint64) int {
 // link enters slot into the index under hash h and returns how far from its
 // home.
 func (t *tracked[K]) link(slot int, h uint64) (distance int) {
-	return t.linkWord(uint32(h)&^t.slotMask | uint32(slot+1))
+	return t.linkWord(uint32(h)&t.tagMask | uint32(slot+1))
 }
 
 // linkWord enters a word of the index at the home of its entry or after.
 func (t *tracked[K]) linkWord(word uint32) (distance int) {
-	mask := uint32(len(t.index) - 1)
-	home := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
+	mask, home := uint64(len(t.index)-1), t.home(word)
 	i := home
 	for t.index[i&mask] != 0 {
 		i++
 	}
 	t.index[i&mask] = word
+	if i != home {
+		t.index[home] |= further
+	}
 	return int(i - home)
 }
 
 // unlink removes slot from the index and moves later words of its run back
 // into the hole, unless that would put them before their home.
 func (t *tracked[K]) unlink(slot int) {
-	mask := uint32(len(t.index) - 1)
-	hole := t.entries[slot].home >> (t.homeBits & 31)
+	mask := uint64(len(t.index) - 1)
+	hole := t.home(uint32(slot + 1))
+	start := hole
+	for t.index[(start-1)&mask] != 0 {
+		start--
+	}
 	for t.index[hole&mask]&t.slotMask != uint32(slot+1) {
 		hole++
 	}
-	for i := hole + 1; ; i++ {
-		word := t.index[i&mask]
-		if word == 0 {
-			break
-		}
-		home := t.entries[word&t.slotMask-1].home >> (t.homeBits & 31)
-		if (i-home)&mask >= (i-hole)&mask {
+	end := hole + 1
+	for ; t.index[end&mask] != 0; end++ {
+		if word := t.index[end&mask]; (end-t.home(word))&mask >= (end-hole)&mask {
 			t.index[hole&mask] = word
-			hole = i
+			hole = end
 		}
 	}
 	t.index[hole&mask] = 0
+	// Where probes end is another matter now all along the run.
+	for i := start; i != end; i++ {
+		t.index[i&mask] &^= further
+	}
+	for i := start; i != end; i++ {
+		if word := t.index[i&mask]; word != 0 && t.home(word) != i&mask {
+			t.index[t.home(word)] |= further
+		}
+	}
 }
 
 // push adds an entry for a key that is not tracked. The set must not be full.

@@ -3,6 +3,7 @@ package heavykeeper
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -22,6 +23,7 @@ func checkTracked(t require.TestingT, set *tracked[int], hash func(int) uint64, 
 		}
 	}
 	require.Equal(t, len(want), words, "words in the index")
+	checkFurther(t, set)
 	for i := range set.seen {
 		require.LessOrEqual(t, set.seen[i], set.entries[set.heap[i]].count)
 		require.LessOrEqual(t, set.seen[(i-min(i, 1))/2], set.seen[i], "heap order at %d", i)
@@ -30,6 +32,25 @@ func checkTracked(t require.TestingT, set *tracked[int], hash func(int) uint64, 
 		slot := set.find(key, hash(key))
 		require.NotEqual(t, -1, slot, "key %d is lost", key)
 		require.Equal(t, count, set.entries[slot].count, "key %d", key)
+	}
+}
+
+// checkFurther requires that the words of an index that are marked are those at
+// the homes of entries that are not there.
+func checkFurther[K comparable](t require.TestingT, set *tracked[K]) {
+	want := make([]uint32, len(set.index))
+	for at, word := range set.index {
+		if word == 0 {
+			continue
+		}
+		if home := set.home(word); home != uint64(at) {
+			want[home] = further
+		}
+	}
+	for at, word := range set.index {
+		if word&further != want[at] {
+			require.Failf(t, "further", "word %d of the index is %#x, want mark %#x", at, word, want[at])
+		}
 	}
 }
 
@@ -150,8 +171,17 @@ func TestIndexSize(t *testing.T) {
 		require.GreaterOrEqual(t, n, 3*k)
 		require.Less(t, n, 6*k+2)
 		require.Less(t, uint32(k), set.slotMask+1, "the last slot's number fits")
-		require.Less(t, uint64(math.MaxUint32)>>set.homeBits, uint64(n))
+		require.Less(t, set.position(math.MaxUint64), uint64(n))
 		require.Equal(t, k, cap(set.entries))
+	}
+	// No set is too large for what words of its index, and Add, take for granted.
+	most := slots(maxK)
+	set := newTracked[int32](most, 1)
+	require.Zero(t, (set.slotMask|set.tagMask)&further)
+	require.Less(t, uint32(most), set.slotMask+1)
+	for range 1000 {
+		x := rand.Uint64()
+		require.Equal(t, mixEnd(x)>>(64-bits.Len(uint(3*most-1))), x>>(64-bits.Len(uint(3*most-1))))
 	}
 }
 

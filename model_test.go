@@ -62,6 +62,7 @@ func checkShape[K comparable](t require.TestingT, s *Sketch[K]) {
 		}
 	}
 	require.Equal(t, len(set.entries), words, "words in the index")
+	checkFurther(t, set)
 	inHeap := make([]bool, len(set.entries))
 	for i, slot := range set.heap {
 		require.False(t, inHeap[slot], "slot %d twice in the heap", slot)

@@ -35,7 +35,7 @@ const saturated = math.MaxUint32
 // share a cell share a fingerprint: 1 in 2^32.
 type rows struct {
 	cells       []cell // row by row
-	multipliers []uint64
+	multipliers [maxRows / 2]uint64
 	count       int
 	width       uint64
 	mask        uint32 // of fingerprints: all ones but in tests
@@ -44,11 +44,10 @@ type rows struct {
 
 func newRows(count, width int, seed uint64) rows {
 	r := rows{
-		cells:       makeAligned[cell](count * width),
-		multipliers: makeAligned[uint64]((count + 1) / 2),
-		count:       count,
-		width:       uint64(width),
-		mask:        math.MaxUint32,
+		cells: makeAligned[cell](count * width),
+		count: count,
+		width: uint64(width),
+		mask:  math.MaxUint32,
 	}
 	for i := range r.multipliers {
 		// The golden-ratio sequence of splitmix64, made odd.
@@ -58,7 +57,7 @@ func newRows(count, width int, seed uint64) rows {
 }
 
 func (r *rows) bytes() int {
-	return len(r.cells)*int(unsafe.Sizeof(cell{})) + len(r.multipliers)*8
+	return len(r.cells) * int(unsafe.Sizeof(cell{}))
 }
 
 func (r *rows) reset() {
@@ -95,72 +94,58 @@ type view struct {
 // add gives weight w to the key with hash h and returns what its cells are
 // like then. Counters wrap: if view.most says that one may have, the caller
 // takes w back by adding -w, which is exact, and goes the long way round.
-//
-// This is most of the cost of a miss. With the default number of rows it has
-// one branch that depends on data, whether the key owns any of its cells; which
-// of them it owns is as good as random, and a branch for that would cost more
-// than the rest. BenchmarkMiss guards it.
 func (r *rows) add(h, w uint64) view {
-	if r.count != defaultRows {
-		return r.addAny(h, w)
+	var v view
+	least, other := uint64(math.MaxUint64), uint64(1)
+	fingerprint, place := uint32(h)&r.mask, uint64(0)
+	cells := r.cells
+	for i := range r.count {
+		if place >>= 32; i%2 == 0 {
+			place = fold(h, r.multipliers[i/2])
+		}
+		c := &cells[uint64(uint32(place))*r.width>>32]
+		cells = cells[r.width:]
+		o := c.other(fingerprint)
+		sum := c.give(w, o)
+		v.lower = max(v.lower, sum&(o-1))
+		v.most |= sum
+		other &= o
+		if uint64(c.count) < least {
+			v.weakest, least = c, uint64(c.count)
+		}
 	}
-	width, fingerprint := r.width, uint32(h)&r.mask
-	x, y := fold(h, r.multipliers[0]), fold(h, r.multipliers[1])
-	i := uint64(uint32(x)) * width >> 32
-	j := width + x>>32*width>>32
-	k := 2*width + uint64(uint32(y))*width>>32
-	l := 3*width + y>>32*width>>32
-	a, b, c, d := &r.cells[i], &r.cells[j], &r.cells[k], &r.cells[l]
-	ownsA, ownsB, ownsC, ownsD := a.owner(fingerprint), b.owner(fingerprint), c.owner(fingerprint), d.owner(fingerprint)
-	if ownsA|ownsB|ownsC|ownsD != 0 {
-		countA, mostA := a.give(w, ownsA)
-		countB, mostB := b.give(w, ownsB)
-		countC, mostC := c.give(w, ownsC)
-		countD, mostD := d.give(w, ownsD)
-		return view{owned: true, lower: max(countA, countB, countC, countD), weakest: a, most: mostA | mostB | mostC | mostD}
+	v.owned = other == 0
+	return v
+}
+
+// other returns 0 if the key with that fingerprint owns c, else 1. The compiler
+// makes no branch of it.
+func (c *cell) other(fingerprint uint32) (other uint64) {
+	if c.fingerprint != fingerprint {
+		other = 1
 	}
-	most := a.wrap(w) | b.wrap(w) | c.wrap(w) | d.wrap(w)
-	// Counts with indices below them, so that the least comes with its place.
-	weakest := min(uint64(a.count)<<32|i, uint64(b.count)<<32|j, uint64(c.count)<<32|k, uint64(d.count)<<32|l)
-	return view{weakest: &r.cells[uint32(weakest)], most: most}
+	return other
 }
 
-// owner returns all ones if the key with that fingerprint owns c, else 0.
-func (c *cell) owner(fingerprint uint32) uint64 {
-	return uint64(int64(uint64(c.fingerprint^fingerprint)-1) >> 63)
-}
-
-// give adds w to c.count where owned is all ones, to c.err where it is 0. It
-// returns the count, if owned, and the sum. Counters wrap; these do not.
-func (c *cell) give(w, owned uint64) (count, sum uint64) {
-	count, err := (uint64(c.count)+w)&owned, (uint64(c.err)+w)&^owned
-	c.count += uint32(w & owned)
-	c.err += uint32(w &^ owned)
-	return count, count | err
-}
-
-// wrap is give for a cell that the key does not own.
-func (c *cell) wrap(w uint64) (sum uint64) {
-	sum = uint64(c.err) + w
-	c.err = uint32(sum)
+// give adds w to c.count where other is 0, to c.err where it is 1, and returns
+// the sum. Counters wrap; the sum does not.
+func (c *cell) give(w, other uint64) (sum uint64) {
+	counter := &(*[2]uint32)(unsafe.Pointer(&c.count))[other&1]
+	sum = uint64(*counter) + w
+	*counter = uint32(sum)
 	return sum
 }
 
-// addAny is add for any number of rows.
-func (r *rows) addAny(h, w uint64) view {
-	v := view{weakest: r.at(h, 0)}
-	least := uint32(math.MaxUint32)
-	for i := range r.count {
-		c := r.at(h, i)
-		owned := c.owner(uint32(h) & r.mask)
-		count, sum := c.give(w, owned)
-		v.owned, v.lower, v.most = v.owned || owned != 0, max(v.lower, count), v.most|sum
-		if owned == 0 && c.count < least {
-			least, v.weakest = c.count, c
-		}
-	}
-	return v
+// pair returns the cells of the key with hash h in rows 2i and 2i+1.
+func (r *rows) pair(h uint64, i uint) (a, b *cell) {
+	x := fold(h, r.multipliers[i])
+	row := 2 * uint64(i) * r.width
+	return &r.cells[row+uint64(uint32(x))*r.width>>32], &r.cells[row+r.width+x>>32*r.width>>32]
 }
+
+// nearEnd is where a counter is near its end. It is a power of two, so that the
+// bits of several sums, put together, tell whether one of them is beyond it.
+const nearEnd = 1 << 31
 
 // look returns what add would, but changes nothing: only most counts w in.
 func (r *rows) look(h, w uint64) view {
@@ -197,8 +182,7 @@ func (r *rows) bounds(h uint64) (lower, upper uint64) {
 		}
 		c := &cells[uint64(uint32(place))*r.width>>32]
 		cells = cells[r.width:]
-		owned := uint64(int64(uint64(c.fingerprint^fingerprint)-1) >> 63) // all ones, or 0
-		count := uint64(c.count) & owned
+		count := uint64(c.count) & (c.other(fingerprint) - 1)
 		lower = max(lower, count)
 		if c.err != saturated {
 			upper = min(upper, count+uint64(c.err))

@@ -89,26 +89,34 @@ func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
 func (s *Sketch[K]) Add(key K) {
-	h := s.keys.hash(key)
-	// Most probes end at their first word, hits as well as misses. Which it is
-	// a processor cannot guess, and asking once rather than twice is a fifth of
-	// the time on Zipf 1.2.
-	t := &s.tracked
-	word := t.index[uint32(h>>32)>>(t.homeBits&31)&uint32(len(t.index)-1)]
-	if word == 0 {
-		s.miss(key, h, 1)
-		return
+	// This is update, with no call and nothing that could wait on the way to an
+	// entry. Whether the key has one a processor cannot guess, and all that it
+	// does before it knows is lost when it guesses wrong: BenchmarkAdd.
+	var h, early uint64
+	if s.keys.kind == kind64 {
+		early = s.keys.mix64(key)
+		h = mixEnd(early)
+	} else {
+		h = s.keys.hashOther(key)
+		early = h
 	}
-	if (word^uint32(h))&^t.slotMask == 0 {
-		if e := &t.entries[word&t.slotMask-1]; e.key == key {
+	t := &s.tracked
+	word := t.index[t.position(early)]
+	if slot := word&t.slotMask - 1; (word^uint32(h))&t.tagMask == 0 && uint(slot) < uint(len(t.entries)) {
+		if e := &t.entries[slot]; e.key == key {
 			s.since++
-			if e.count += s.fading.unit; e.count < s.fading.unit {
+			unit := s.fading.unit
+			if e.count += unit; e.count < unit {
 				e.count = math.MaxUint64
 			}
 			return
 		}
 	}
-	s.update(key, h, 1)
+	if word < further {
+		s.missOne(key, h)
+	} else {
+		s.update(key, h, 1)
+	}
 }
 
 // AddN counts n occurrences of key, or one of weight n: in O(log n) steps, not
@@ -123,26 +131,66 @@ func (s *Sketch[K]) Add(key K) {
 func (s *Sketch[K]) AddN(key K, n uint32) { s.update(key, s.keys.hash(key), n) }
 
 func (s *Sketch[K]) update(key K, h uint64, n uint32) (slot int, admitted bool) {
-	t := &s.tracked
-	mask := uint32(len(t.index) - 1)
-	for i := uint32(h>>32) >> (t.homeBits & 31); ; i++ {
-		word := t.index[i&mask]
-		if word == 0 {
-			return s.miss(key, h, n)
-		}
-		if (word^uint32(h))&^t.slotMask != 0 {
-			continue
-		}
-		slot := int(word&t.slotMask) - 1
-		if e := &t.entries[slot]; e.key == key {
-			s.see(n)
-			w := uint64(n) * s.fading.unit
-			if e.count += w; e.count < w {
-				e.count = math.MaxUint64
-			}
-			return slot, false
-		}
+	slot = s.tracked.find(key, h)
+	switch {
+	case slot >= 0:
+	case n == 1:
+		return s.missOne(key, h)
+	default:
+		return s.miss(key, h, n)
 	}
+	s.see(n)
+	w := uint64(n) * s.fading.unit
+	e := &s.tracked.entries[slot]
+	if e.count += w; e.count < w {
+		e.count = math.MaxUint64
+	}
+	return slot, false
+}
+
+// missOne is miss for one occurrence, by far the most common weight.
+//
+// This is most of the cost of a miss, and BenchmarkMiss guards it. It has one
+// branch that depends on data, whether the key owns any of its cells: which of
+// them is as good as random, and a branch for that would cost more than the
+// rest.
+func (s *Sketch[K]) missOne(key K, h uint64) (slot int, admitted bool) {
+	r, unit := &s.rows, s.fading.unit
+	if r.count != defaultRows || s.quantum != 1 || s.keys.strict || key != key || !s.tracked.full() || unit > s.tracked.floor() {
+		return s.miss(key, h, 1)
+	}
+	a, b := r.pair(h, 0)
+	c, d := r.pair(h, 1)
+	fingerprint := uint32(h) & r.mask
+	otherA, otherB, otherC, otherD := a.other(fingerprint), b.other(fingerprint), c.other(fingerprint), d.other(fingerprint)
+	sumA, sumB, sumC, sumD := a.give(unit, otherA), b.give(unit, otherB), c.give(unit, otherC), d.give(unit, otherD)
+	if sumA|sumB|sumC|sumD >= nearEnd {
+		r.add(h, -unit)
+		return s.miss(key, h, 1)
+	}
+	s.since++
+	s.misses++
+	s.inexact = true
+	var credit uint64
+	if otherA&otherB&otherC&otherD == 0 {
+		credit = max(sumA&(otherA-1), sumB&(otherB-1), sumC&(otherC-1), sumD&(otherD-1))
+	} else {
+		weakest, least := a, a.count
+		if b.count < least {
+			weakest, least = b, b.count
+		}
+		if c.count < least {
+			weakest, least = c, c.count
+		}
+		if d.count < least {
+			weakest = d
+		}
+		credit = s.challenge(weakest, h, uint32(unit))
+	}
+	if credit > s.tracked.floor() && s.outweighs(credit) {
+		return s.admit(key, h, 0), true
+	}
+	return -1, false
 }
 
 // miss counts n occurrences of a key that is not tracked.
@@ -168,7 +216,7 @@ func (s *Sketch[K]) miss(key K, h uint64, n uint32) (slot int, admitted bool) {
 		s.weigh(n)
 	}
 	v := s.rows.add(h, w)
-	if v.most >= 1<<31 {
+	if v.most >= nearEnd {
 		s.rows.add(h, -w)
 		return s.missHeavy(key, h, n)
 	}
@@ -400,12 +448,11 @@ func (s *Sketch[K]) addChunk(chunk []K, hashes []uint64) {
 	var likely, missed [batchSize]uint8
 	hits, misses := 0, 0
 	t := &s.tracked
-	mask, shift := uint32(len(t.index)-1), t.homeBits&31
 	for i, h := range hashes {
-		word := t.index[uint32(h>>32)>>shift&mask]
+		word := t.index[t.position(h)]
 		words[i%batchSize] = word
 		likely[hits%batchSize], missed[misses%batchSize] = uint8(i), uint8(i)
-		match := int((uint64((word^uint32(h))&^t.slotMask) - 1) >> 63)
+		match := int((uint64((word^uint32(h))&t.tagMask) - 1) >> 63)
 		hits += match
 		misses += 1 - match
 	}
@@ -422,8 +469,8 @@ func (s *Sketch[K]) addChunk(chunk []K, hashes []uint64) {
 	s.since += uint64(len(hashes) - misses)
 	admitted := false
 	for _, i := range missed[:misses] {
-		if words[i] == 0 && !admitted {
-			_, admitted = s.miss(chunk[i], hashes[i], 1)
+		if words[i] < further && !admitted {
+			_, admitted = s.missOne(chunk[i], hashes[i])
 		} else {
 			_, now := s.update(chunk[i], hashes[i], 1)
 			admitted = admitted || now

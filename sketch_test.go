@@ -734,3 +734,55 @@ func TestTiesDoNotDisplace(t *testing.T) {
 	s.AddN(99, 10)
 	require.Equal(t, uint64(1), s.Stats().Evictions)
 }
+
+// missOne does what miss does for one occurrence, down to the random numbers.
+func TestMissOneIsMiss(t *testing.T) {
+	random := rand.New(rand.NewPCG(39, 40))
+	outcomes := map[string]int{}
+	for range 4000 {
+		c := Config[int]{K: 1 + random.IntN(3), Rows: 3 + random.IntN(3), Width: 1 + random.IntN(40), Alpha: []float64{0, 0.25}[random.IntN(2)], Seed: random.Uint64()}
+		one, any := must(NewSketch(c)), must(NewSketch(c))
+		key, h := -1, one.keys.hash(-1)
+		heavy, fades, weight := random.Uint32()>>random.IntN(12), random.IntN(12), 1+random.Uint32N(9)
+		others := one.Slots() - random.IntN(50)/49
+		for _, s := range []*Sketch[int]{one, any} {
+			for range fades {
+				s.Fade()
+			}
+			for i := range others {
+				s.AddN(i, heavy)
+			}
+			if heavy%8 == 0 {
+				s.AddN(-2, weight) // another quantum
+			}
+		}
+		r := &one.rows
+		for i := range r.cells {
+			r.cells[i] = cell{uint32(h) + min(random.Uint32N(8), 1), random.Uint32() >> random.IntN(32), random.Uint32() >> random.IntN(32)}
+			if random.IntN(3) == 0 {
+				r.cells[i].count = uint32(one.fading.unit) * random.Uint32N(3)
+			}
+		}
+		copy(any.rows.cells, r.cells)
+		before := *one
+		slot, admitted := one.missOne(key, h)
+		wantSlot, wantAdmitted := any.miss(key, h, 1)
+		require.Equal(t, wantSlot, slot)
+		require.Equal(t, wantAdmitted, admitted)
+		require.Equal(t, any, one)
+		switch {
+		case admitted:
+			outcomes["admitted"]++
+		case before.rows.look(h, before.fading.unit).most >= nearEnd:
+			outcomes["near the end"]++
+		case one.random != before.random:
+			outcomes["challenge"]++
+		default:
+			outcomes["owner"]++
+		}
+	}
+	t.Log(outcomes)
+	for _, outcome := range []string{"admitted", "near the end", "challenge", "owner"} {
+		require.Greater(t, outcomes[outcome], 100, outcome)
+	}
+}
