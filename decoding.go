@@ -251,7 +251,7 @@ func (d *decoder[K]) entries(s *Sketch[K], n uint32) error {
 	if err := d.need("tracked keys", uint64(n), entryBytes+nodeBytes); err != nil {
 		return err
 	}
-	s.tracked = newTracked[K](slots(d.config.K), max(int(n), 1))
+	s.tracked = newTracked[K](slots(d.config.K), max(int(n), 1), ample(d.config.Rows*d.config.Width))
 	sum, distance := uint64(0), 0
 	for range n {
 		if err := d.need("tracked keys", 1, entryBytes); err != nil {

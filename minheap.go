@@ -54,12 +54,13 @@ func (e entry[K]) plus(lower, upper uint64) entry[K] {
 type tracked[K comparable] struct {
 	limit   int // of entries
 	room    int // for entries
+	ample   int // words of the index that are few beside the rows
 	entries []entry[K]
 	seen    []uint64 // by heap position
 	heap    []uint32 // slots, by heap position
 
 	// index has a power-of-two number of words, at least three for each entry
-	// there is room for. A word is 0 or the number of a slot plus one, with bits
+	// there is room for, or six if they are few. A word is 0 or the number of a slot plus one, with bits
 	// of the key's hash above that, and further above those. Probing is linear,
 	// but for nearly all keys, tracked or not, the first word tells.
 	index    []uint32
@@ -76,8 +77,8 @@ const further = 1 << 31
 // It grows with them up to its limit: a large K costs nothing by itself.
 const firstRoom = 256
 
-func newTracked[K comparable](limit, room int) tracked[K] {
-	t := tracked[K]{limit: limit, slotMask: 1<<bits.Len(uint(limit)) - 1}
+func newTracked[K comparable](limit, room, ample int) tracked[K] {
+	t := tracked[K]{limit: limit, ample: ample, slotMask: 1<<bits.Len(uint(limit)) - 1}
 	t.tagMask = ^(t.slotMask | further)
 	t.resize(min(room, limit))
 	return t
@@ -92,6 +93,9 @@ func (t *tracked[K]) resize(room int) {
 	t.seen = append(makeAligned[uint64](room)[:0], t.seen...)
 	t.heap = append(makeAligned[uint32](room)[:0], t.heap...)
 	size := bits.Len(uint(3*room - 1))
+	if 2<<size <= t.ample {
+		size++
+	}
 	t.index = makeAligned[uint32](1 << size)
 	t.shift = uint8(64 - size)
 	for _, word := range words {

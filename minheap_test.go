@@ -71,7 +71,7 @@ func TestTrackedAgainstMap(t *testing.T) {
 		for _, k := range []int{1, 2, 3, 5, 16, 33} {
 			t.Run(fmt.Sprintf("%s/k=%d", name, k), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(41, uint64(k)))
-				set := newTracked[int](k, 1) // grows under way
+				set := newTracked[int](k, 1, 0) // grows under way
 				want, slots := map[int]uint64{}, map[int]int{}
 				for step := range 2000 {
 					key := r.IntN(4 * k)
@@ -136,7 +136,7 @@ func least(counts map[int]uint64) uint64 {
 func TestLeastIsTheLeast(t *testing.T) {
 	for _, k := range []int{1, 2, 3, 100, 20000} {
 		r := rand.New(rand.NewPCG(43, 44))
-		set := newTracked[int](k, firstRoom)
+		set := newTracked[int](k, firstRoom, 0)
 		for i := range k {
 			set.push(entry[int]{key: i, count: r.Uint64N(1000)}, mix(uint64(i)))
 		}
@@ -165,23 +165,27 @@ func TestLeastIsTheLeast(t *testing.T) {
 
 func TestIndexSize(t *testing.T) {
 	for k := 1; k < 5000; k += 1 + k/20 {
-		set := newTracked[int32](k, k)
+		set := newTracked[int32](k, k, 0)
 		n := len(set.index)
 		require.Zero(t, n&(n-1), "k %d", k)
 		require.GreaterOrEqual(t, n, 3*k)
 		require.Less(t, n, 6*k+2)
+		require.Len(t, newTracked[int32](k, k, 2*n-1).index, n)
+		require.Len(t, newTracked[int32](k, k, 2*n).index, 2*n)
+		require.Len(t, newTracked[int32](k, k, math.MaxInt).index, 2*n)
 		require.Less(t, uint32(k), set.slotMask+1, "the last slot's number fits")
 		require.Less(t, set.position(math.MaxUint64), uint64(n))
 		require.Equal(t, k, cap(set.entries))
 	}
 	// No set is too large for what words of its index, and Add, take for granted.
 	most := slots(maxK)
-	set := newTracked[int32](most, 1)
+	set := newTracked[int32](most, 1, 0)
 	require.Zero(t, (set.slotMask|set.tagMask)&further)
 	require.Less(t, uint32(most), set.slotMask+1)
+	shift := 64 - bits.Len(uint(6*most-1))
 	for range 1000 {
 		x := rand.Uint64()
-		require.Equal(t, mixEnd(x)>>(64-bits.Len(uint(3*most-1))), x>>(64-bits.Len(uint(3*most-1))))
+		require.Equal(t, mixEnd(x)>>shift, x>>shift)
 	}
 }
 
@@ -189,7 +193,7 @@ func TestIndexSize(t *testing.T) {
 // their slots.
 func TestTrackedGrows(t *testing.T) {
 	for _, k := range []int{1, 2, firstRoom - 1, firstRoom, firstRoom + 1, 2*firstRoom + 1, 5000} {
-		set := newTracked[int](k, firstRoom)
+		set := newTracked[int](k, firstRoom, 0)
 		require.Equal(t, min(k, firstRoom), cap(set.entries))
 		for i := range k {
 			require.False(t, set.full())
@@ -245,7 +249,7 @@ func TestEntryBounds(t *testing.T) {
 func TestScaledEntriesKeepBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(45, 46))
 	for range 1000 {
-		set := newTracked[int](1, firstRoom)
+		set := newTracked[int](1, firstRoom, 0)
 		count, slack := r.Uint64()>>r.IntN(64), r.Uint32()>>r.IntN(32)
 		set.push(entry[int]{count: count, slack: slack}, 0)
 		before := set.entries[0].upper()

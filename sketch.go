@@ -68,7 +68,7 @@ func newSketch[K comparable](config Config[K], keys keys[K], decay decay) *Sketc
 // init makes a new sketch of s.
 func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay, start generator) {
 	*s = Sketch[K]{
-		tracked: newTracked[K](slots(config.K), firstRoom),
+		tracked: newTracked[K](slots(config.K), firstRoom, ample(config.Rows*config.Width)),
 		keys:    keys,
 		rows:    newRows(config.Rows, config.Width, config.Seed),
 		decay:   decay,
@@ -82,6 +82,10 @@ func (s *Sketch[K]) init(config Config[K], keys keys[K], decay decay, start gene
 // more than that makes sure that a key just below the k heaviest of each of
 // several sketches, or stripes, is known by name when they add up.
 func slots(k int) int { return k + k/4 + 1 }
+
+// ample returns how many words of the index take a 32nd of the memory of so many
+// cells.
+func ample(cells int) int { return cells * int(unsafe.Sizeof(cell{})) / 32 / 4 }
 
 // Slots returns the number of slots: how many keys can be tracked. It is
 // K + K/4 + 1.
