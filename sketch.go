@@ -135,17 +135,25 @@ func (s *Sketch[K]) Add(key K) {
 func (s *Sketch[K]) AddN(key K, n uint32) { s.update(key, s.keys.hash(key), n) }
 
 func (s *Sketch[K]) update(key K, h uint64, n uint32) (slot int, admitted bool) {
-	slot = s.tracked.find(key, h)
-	switch {
-	case slot >= 0:
-	case n == 1:
-		return s.missOne(key, h)
-	default:
-		return s.miss(key, h, n)
+	t := &s.tracked
+	word := t.index[t.position(h)]
+	slot = int(word&t.slotMask) - 1
+	if (word^uint32(h))&t.tagMask != 0 || uint(slot) >= uint(len(t.entries)) || t.entries[slot].key != key {
+		slot = -1
+		if word >= further {
+			slot = t.find(key, h)
+		}
+		switch {
+		case slot >= 0:
+		case n == 1:
+			return s.missOne(key, h)
+		default:
+			return s.miss(key, h, n)
+		}
 	}
 	s.see(n)
 	w := uint64(n) * s.fading.unit
-	e := &s.tracked.entries[slot]
+	e := &t.entries[slot]
 	if e.count += w; e.count < w {
 		e.count = math.MaxUint64
 	}
