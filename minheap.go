@@ -179,28 +179,25 @@ func (t *tracked[K]) linkWord(word uint32) (distance int) {
 // into the hole, unless that would put them before their home.
 func (t *tracked[K]) unlink(slot int) {
 	mask := uint64(len(t.index) - 1)
-	hole := t.home(uint32(slot + 1))
-	start := hole
-	for t.index[(start-1)&mask] != 0 {
-		start--
-	}
+	home := t.home(uint32(slot + 1))
+	hole := home
 	for t.index[hole&mask]&t.slotMask != uint32(slot+1) {
 		hole++
 	}
-	end := hole + 1
-	for ; t.index[end&mask] != 0; end++ {
-		if word := t.index[end&mask]; (end-t.home(word))&mask >= (end-hole)&mask {
+	for i := hole + 1; t.index[i&mask] != 0; i++ {
+		if word := t.index[i&mask]; (i-t.home(word))&mask >= (i-hole)&mask {
 			t.index[hole&mask] = word
-			hole = end
+			hole = i
 		}
 	}
 	t.index[hole&mask] = 0
-	// Where probes end is another matter now all along the run.
-	for i := start; i != end; i++ {
+	// Beyond the hole no word has moved or has its home before, so only marks
+	// before the hole can change.
+	for i := home; i != hole; i++ {
 		t.index[i&mask] &^= further
 	}
-	for i := start; i != end; i++ {
-		if word := t.index[i&mask]; word != 0 && t.home(word) != i&mask {
+	for i := home; i != hole; i++ {
+		if word := t.index[i&mask]; t.home(word) != i&mask {
 			t.index[t.home(word)] |= further
 		}
 	}
