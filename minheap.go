@@ -54,15 +54,16 @@ func (e entry[K]) plus(lower, upper uint64) entry[K] {
 type tracked[K comparable] struct {
 	limit   int // of entries
 	room    int // for entries
-	ample   int // words of the index that are few beside the rows
+	ample   int // words that an index may be doubled to: little beside the rows
 	entries []entry[K]
 	seen    []uint64 // by heap position
 	heap    []uint32 // slots, by heap position
 
 	// index has a power-of-two number of words, at least three for each entry
-	// there is room for, or six if they are few. A word is 0 or the number of a slot plus one, with bits
-	// of the key's hash above that, and further above those. Probing is linear,
-	// but for nearly all keys, tracked or not, the first word tells.
+	// there is room for, or six if ample allows. A word is 0 or the number of
+	// a slot plus one, with bits of the key's hash above that, and further above
+	// those. Probing is linear, but for nearly all keys, tracked or not, the
+	// first word tells.
 	index    []uint32
 	slotMask uint32 // the slot's bits in a word
 	tagMask  uint32 // the hash's

@@ -128,7 +128,8 @@ func (c *cell) other(fingerprint uint32) (other uint64) {
 }
 
 // give adds w to c.count where other is 0, to c.err where it is 1, and returns
-// the sum. Counters wrap; the sum does not.
+// the sum. Counters wrap; the sum does not, unless w takes another back. It
+// relies on err to follow count in a cell.
 func (c *cell) give(w, other uint64) (sum uint64) {
 	counter := &(*[2]uint32)(unsafe.Pointer(&c.count))[other&1]
 	sum = uint64(*counter) + w

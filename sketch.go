@@ -93,9 +93,10 @@ func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
 func (s *Sketch[K]) Add(key K) {
-	// This is update, with no call and nothing that could wait on the way to an
-	// entry. Whether the key has one a processor cannot guess, and all that it
-	// does before it knows is lost when it guesses wrong: BenchmarkAdd.
+	// This is update, with nothing that could wait on the way to an entry, nor a
+	// call where keys have 64 bits. Whether there is one a processor cannot
+	// guess, and all that it does before it knows is lost when it guesses wrong:
+	// BenchmarkAdd.
 	var h, early uint64
 	if s.keys.kind == kind64 {
 		early = s.keys.mix64(key)
@@ -168,7 +169,8 @@ func (s *Sketch[K]) update(key K, h uint64, n uint32) (slot int, admitted bool) 
 // rest.
 func (s *Sketch[K]) missOne(key K, h uint64) (slot int, admitted bool) {
 	r, unit := &s.rows, s.fading.unit
-	if r.count != defaultRows || s.quantum != 1 || s.keys.strict || key != key || !s.tracked.full() || unit > s.tracked.floor() {
+	if r.count != defaultRows || s.quantum != 1 || s.keys.strict || key != key ||
+		!s.tracked.full() || unit > s.tracked.floor() {
 		return s.miss(key, h, 1)
 	}
 	a, b := r.pair(h, 0)

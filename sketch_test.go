@@ -744,6 +744,9 @@ func TestMissOneIsMiss(t *testing.T) {
 		one, any := must(NewSketch(c)), must(NewSketch(c))
 		key, h := -1, one.keys.hash(-1)
 		heavy, fades, weight := random.Uint32()>>random.IntN(12), random.IntN(12), 1+random.Uint32N(9)
+		if random.IntN(10) == 0 {
+			heavy = 1
+		}
 		others := one.Slots() - random.IntN(50)/49
 		for _, s := range []*Sketch[int]{one, any} {
 			for range fades {
@@ -754,6 +757,9 @@ func TestMissOneIsMiss(t *testing.T) {
 			}
 			if heavy%8 == 0 {
 				s.AddN(-2, weight) // another quantum
+			}
+			if heavy == 1 {
+				s.Fade()
 			}
 		}
 		r := &one.rows
@@ -771,6 +777,9 @@ func TestMissOneIsMiss(t *testing.T) {
 		require.Equal(t, wantAdmitted, admitted)
 		require.Equal(t, any, one)
 		switch {
+		case before.tracked.full() && before.fading.unit > before.tracked.floor():
+			require.True(t, admitted)
+			outcomes["outweighs"]++
 		case admitted:
 			outcomes["admitted"]++
 		case before.rows.look(h, before.fading.unit).most >= nearEnd:
@@ -782,7 +791,54 @@ func TestMissOneIsMiss(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
-	for _, outcome := range []string{"admitted", "near the end", "challenge", "owner"} {
+	for _, outcome := range []string{"outweighs", "admitted", "near the end", "challenge", "owner"} {
 		require.Greater(t, outcomes[outcome], 100, outcome)
+	}
+}
+
+// Add, AddN, Update and a batch of one key do the same for one occurrence, down
+// to the index and the random numbers, where hashes collide as well.
+func TestAddIsUpdate(t *testing.T) {
+	random := rand.New(rand.NewPCG(57, 58))
+	hashes := []func(int) uint64{
+		nil,
+		func(key int) uint64 { return uint64(key % 7) },
+		func(key int) uint64 { return math.MaxUint64 },
+	}
+	for i := range 90 {
+		c := Config[int]{
+			K: 1 + random.IntN(30), Rows: []int{1, 4, 4, 5, 16}[i%5], Width: 1 + random.IntN(20),
+			Alpha: []float64{0, 0.1}[i%2], Hash: hashes[i%3], Seed: random.Uint64(),
+		}
+		sketches := make([]*Sketch[int], 4)
+		for i := range sketches {
+			sketches[i] = must(NewSketch(c))
+		}
+		want := sketches[0]
+		for step := range 1500 {
+			key, n := skewed(random, 3*c.K), random.Uint32N(9)
+			sketches[0].Update(key, want.Hash(key), 1)
+			sketches[1].AddN(key, 1)
+			sketches[2].Add(key)
+			sketches[3].AddBatch([]int{key})
+			for _, s := range sketches {
+				switch {
+				case step > 900 && step%8 == 0:
+					s.AddN(-key, n)
+				case step%100 == 99:
+					s.Fade()
+				}
+			}
+			if step%50 != 49 {
+				continue
+			}
+			for _, s := range sketches {
+				require.Equal(t, want.tracked, s.tracked)
+				require.Equal(t, want.rows, s.rows)
+				require.Equal(t, want.random, s.random)
+				require.Equal(t, want.Stats(), s.Stats())
+			}
+		}
+		checkShape(t, want)
 	}
 }
