@@ -94,9 +94,9 @@ func (s *Sketch[K]) Slots() int { return s.tracked.limit }
 // Add counts one occurrence of key. It is shorthand for AddN(key, 1).
 func (s *Sketch[K]) Add(key K) {
 	// This is update, with nothing that could wait on the way to an entry, nor a
-	// call where keys have 64 bits. Whether there is one a processor cannot
-	// guess, and all that it does before it knows is lost when it guesses wrong:
-	// BenchmarkAdd.
+	// call where keys have 64 bits. Whether the key has an entry a processor
+	// cannot guess, and all that it does before it knows is lost when it guesses
+	// wrong: BenchmarkAdd.
 	var h, early uint64
 	if s.keys.kind == kind64 {
 		early = s.keys.mix64(key)

@@ -756,7 +756,8 @@ func TestMissOneIsMiss(t *testing.T) {
 				s.AddN(i, heavy)
 			}
 			if heavy%8 == 0 {
-				s.AddN(-2, weight) // another quantum
+				s.AddN(-2, weight)
+				s.AddN(-3, 2) // by now another quantum
 			}
 			if heavy == 1 {
 				s.Fade()
@@ -777,6 +778,8 @@ func TestMissOneIsMiss(t *testing.T) {
 		require.Equal(t, wantAdmitted, admitted)
 		require.Equal(t, any, one)
 		switch {
+		case before.quantum > 1:
+			outcomes["quantum"]++
 		case before.tracked.full() && before.fading.unit > before.tracked.floor():
 			require.True(t, admitted)
 			outcomes["outweighs"]++
@@ -791,7 +794,7 @@ func TestMissOneIsMiss(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
-	for _, outcome := range []string{"outweighs", "admitted", "near the end", "challenge", "owner"} {
+	for _, outcome := range []string{"quantum", "outweighs", "admitted", "near the end", "challenge", "owner"} {
 		require.Greater(t, outcomes[outcome], 100, outcome)
 	}
 }
