@@ -845,3 +845,17 @@ func TestAddIsUpdate(t *testing.T) {
 		checkShape(t, want)
 	}
 }
+
+// The index has twice the words where it then takes a 32nd of the cells at most,
+// and so has that of a restored sketch.
+func TestAmpleIndex(t *testing.T) {
+	for width, want := range map[int]int{2730: 512, 2731: 1024, 100000: 1024} {
+		s, restored := must(NewSketch(Config[int]{K: 100, Width: width})), new(Sketch[int])
+		for i := range s.Slots() {
+			s.Add(i)
+		}
+		require.NoError(t, restored.UnmarshalBinary(must(s.MarshalBinary())))
+		require.Len(t, s.tracked.index, want, "width %d", width)
+		require.Len(t, restored.tracked.index, want, "width %d, restored", width)
+	}
+}
