@@ -53,7 +53,8 @@ func newByKey(config Config[uint64]) *byKey {
 
 func (b *byKey) Add(key uint64) {
 	h := b.keys.hash(key)
-	p := &b.stripes[h>>60]
+	// Bits that the sketch makes no use of: those of its index would crowd it.
+	p := &b.stripes[h>>32%uint64(len(b.stripes))]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sketch.update(key, h, 1)
