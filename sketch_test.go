@@ -859,3 +859,20 @@ func TestAmpleIndex(t *testing.T) {
 		require.Len(t, restored.tracked.index, want, "width %d, restored", width)
 	}
 }
+
+// A tracked count stops at its end, whichever way an occurrence comes.
+func TestTrackedCountsStop(t *testing.T) {
+	for name, add := range map[string]func(*Sketch[int]){
+		"Add":      func(s *Sketch[int]) { s.Add(1) },
+		"AddN":     func(s *Sketch[int]) { s.AddN(1, 7) },
+		"AddBatch": func(s *Sketch[int]) { s.AddBatch([]int{1}) },
+	} {
+		s := must(NewSketch(Config[int]{K: 1}))
+		s.Add(1)
+		s.tracked.entries[0].count = math.MaxUint64 - 1
+		for range 2 {
+			add(s)
+			require.Equal(t, uint64(math.MaxUint64), s.tracked.entries[0].count, name)
+		}
+	}
+}

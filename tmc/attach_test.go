@@ -374,9 +374,10 @@ func TestLive(t *testing.T) {
 	until("hot by its rate", func() bool { client.Get(ctx, "k"); return cache.Hot("k") })
 	admin.Set(ctx, source.Key("shop"), `{"rate": 1e9, "cache": {"bytes": 524288, "ttl": "10ms"}, "topN": 500}`, 0)
 	until("not hot by a greater rate", func() bool { client.Get(ctx, "k"); return !cache.Hot("k") })
-	if got := cache.local.cache.GetMaximum(); got != 524288 || cache.staleness() != 10*time.Millisecond {
-		t.Errorf("got a cache of %d bytes, staleness %v; want 524288, 10ms", got, cache.staleness())
-	}
+	// On a machine that stands still for a window the key cools by itself.
+	until("a cache of 524288 bytes, a staleness of 10 ms", func() bool {
+		return cache.local.cache.GetMaximum() == 524288 && cache.staleness() == 10*time.Millisecond
+	})
 	if !cache.Hot("always") {
 		t.Error("the key that Options allow is not hot any more")
 	}
