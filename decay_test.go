@@ -565,3 +565,15 @@ func TestFirstWeightContests(t *testing.T) {
 		require.GreaterOrEqual(t, s.Estimate(4).Lower, uint64(900), "seed %d", seed)
 	}
 }
+
+// What probability takes from the table is what it would compute.
+func TestProbabilityOfTheTable(t *testing.T) {
+	for _, base := range []float64{1.001, 1.08, 2, 1000} {
+		d := newDecay(base)
+		for c := range uint64(2 * len(d.table)) {
+			if c > 0 { // which is never contested
+				require.Equal(t, math.Exp(-float64(c)*math.Log(base)), d.probability(c), "%v^-%d", base, c)
+			}
+		}
+	}
+}

@@ -78,6 +78,15 @@ func (r *rows) at(h uint64, i int) *cell {
 	return &r.cells[uint64(i)*r.width+uint64(uint32(x))*r.width>>32]
 }
 
+// next is at for a walk of all rows: it has half the multiplications, as it
+// returns what it needs the next time.
+func (r *rows) next(h uint64, i int, place uint64) (*cell, uint64) {
+	if place >>= 32; i%2 == 0 {
+		place = fold(h, r.multipliers[i/2])
+	}
+	return &r.cells[uint64(i)*r.width+uint64(uint32(place))*r.width>>32], place
+}
+
 func fold(x, y uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	return hi ^ lo
@@ -97,14 +106,11 @@ type view struct {
 func (r *rows) add(h, w uint64) view {
 	var v view
 	least, other := uint64(math.MaxUint64), uint64(1)
-	fingerprint, place := uint32(h)&r.mask, uint64(0)
-	cells := r.cells
+	fingerprint := uint32(h) & r.mask
+	var c *cell
+	var place uint64
 	for i := range r.count {
-		if place >>= 32; i%2 == 0 {
-			place = fold(h, r.multipliers[i/2])
-		}
-		c := &cells[uint64(uint32(place))*r.width>>32]
-		cells = cells[r.width:]
+		c, place = r.next(h, i, place)
 		o := c.other(fingerprint)
 		sum := c.give(w, o)
 		v.lower = max(v.lower, sum&(o-1))
@@ -175,14 +181,11 @@ func (r *rows) look(h, w uint64) view {
 // no branch for whether the key owns a cell: BenchmarkTop is made of this.
 func (r *rows) bounds(h uint64) (lower, upper uint64) {
 	upper = math.MaxUint64
-	fingerprint, place := uint32(h)&r.mask, uint64(0)
-	cells := r.cells
+	fingerprint := uint32(h) & r.mask
+	var c *cell
+	var place uint64
 	for i := range r.count {
-		if place >>= 32; i%2 == 0 {
-			place = fold(h, r.multipliers[i/2])
-		}
-		c := &cells[uint64(uint32(place))*r.width>>32]
-		cells = cells[r.width:]
+		c, place = r.next(h, i, place)
 		count := uint64(c.count) & (c.other(fingerprint) - 1)
 		lower = max(lower, count)
 		if c.err != saturated {
